@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * weft - an async runtime for C. This header is all of it; one header per noun lies beneath.
+ */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include <weft/version.h>
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * limits - every bound of the library, with what breaks if it is doubled.
+ *
+ * Tests at tiny capacity (the model checker's) define a bound before they include this file.
+ */
+#ifndef WEFT_LIMITS_H
+#define WEFT_LIMITS_H
+
+/* Entries of a worker's ring; a power of two. Doubled: a stuck worker holds up more tasks until the monitor sees it, and the ring (2 KiB) no longer
+ * shares L1 with what it runs. */
+#ifndef WEFT__RUNQ_CAP
+#define WEFT__RUNQ_CAP 256
+#endif
+
+/* Tasks of one overflow array; with its header 1 KiB. Doubled: a thief that takes an array whole takes twice the work from its neighbour. */
+#ifndef WEFT__OVERFLOW_BATCH
+#define WEFT__OVERFLOW_BATCH 126
+#endif
+
+/* Foreign frees gathered before they go home. Doubled: more memory sits in threads that will not use it; halved: twice the CASes. */
+#ifndef WEFT__SLAB_RETURN_BATCH
+#define WEFT__SLAB_RETURN_BATCH 32
+#endif
+
+/* Waiters woken before the waitlist's lock is let go. Doubled: a cancelled waiter of a list of a million waits twice as long for the lock. */
+#ifndef WEFT__WAKE_BATCH
+#define WEFT__WAKE_BATCH 64
+#endif
+
+/* Workers per idle word: the rest of the word counts searchers. Cannot be doubled: the word has 64 bits. */
+#define WEFT__IDLE_GROUP_WORKERS 56
+
+/* Idle words of a runtime. Doubled: 448 workers instead of 224, and a waker of a large machine looks at twice as many lines. */
+#define WEFT__IDLE_GROUPS_MAX 4
+
+/* Workers and spares of one runtime. */
+#define WEFT__WORKERS_MAX (WEFT__IDLE_GROUP_WORKERS * WEFT__IDLE_GROUPS_MAX)
+
+#endif

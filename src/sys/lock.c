@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * lock - the contended half of the futex lock, and the debug check of the lock order.
+ */
+#include "sys/lock.h"
+
+#if !defined(WEFT_MODEL) || defined(WEFT_MODEL_REAL_LOCK)
+
+/* Looks before sleeping. A pause is 5 to 25 ns; doubled, a waiter behind a preempted holder burns twice as long for nothing. */
+#ifndef WEFT__LOCK_SPINS
+#define WEFT__LOCK_SPINS 40
+#endif
+
+void weft__lock_take_slow(struct weft__lock *lock)
+{
+    for (int i = 0; i < WEFT__LOCK_SPINS; i++) {
+        uint32_t free = 0;
+        if (load_relaxed(&lock->word) == 0 && cas_acquire(&lock->word, &free, 1)) return; /* [lock] with drop; the load is a hint */
+        cpu_pause();
+    }
+    /* From here on the word says 2, also when we get the lock: a sleeper beside us may exist, and the next drop must look. */
+    while (exchange_acquire(&lock->word, 2) != 0) { /* [lock] with drop */
+        (void)weft__futex_wait(&lock->word, 2, WEFT__NEVER);
+    }
+}
+
+void weft__lock_drop_slow(struct weft__lock *lock)
+{
+    (void)weft__futex_wake(&lock->word, 1);
+}
+
+#endif
+
+#if defined(WEFT_DEBUG) && !defined(WEFT_MODEL)
+
+#include <stdio.h>
+
+/* Locks this thread holds, in the order taken. Deeper nesting than this is a design error of its own. */
+#define HELD_MAX 8
+
+static _Thread_local const struct weft__lock *held[HELD_MAX];
+static _Thread_local unsigned held_count;
+
+void weft__lock_order_enter(struct weft__lock *lock)
+{
+    weft_assert(held_count < HELD_MAX);
+    for (unsigned i = 0; i < held_count; i++) {
+        weft_assert(held[i] != lock); /* recursive lock */
+        if (lock->rank == WEFT__RANK_NONE || held[i]->rank == WEFT__RANK_NONE || held[i]->rank < lock->rank) continue;
+        fprintf(stderr, "weft: lock order: rank %u taken while rank %u is held\n", lock->rank, held[i]->rank);
+        weft_assert(held[i]->rank < lock->rank);
+    }
+    held[held_count++] = lock;
+}
+
+void weft__lock_order_leave(struct weft__lock *lock)
+{
+    for (unsigned i = held_count; i-- > 0;) {
+        if (held[i] != lock) continue;
+        for (; i + 1 < held_count; i++) held[i] = held[i + 1];
+        held_count--;
+        return;
+    }
+    weft_assert(!"this thread does not hold the lock that it drops");
+}
+
+bool weft__lock_order_holds(const struct weft__lock *lock)
+{
+    for (unsigned i = 0; i < held_count; i++)
+        if (held[i] == lock) return true;
+    return false;
+}
+
+void weft__lock_assert_none_held(void)
+{
+    weft_assert(held_count == 0);
+}
+
+#endif
