@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * memory - the memory model: what a load may see, where a store may go.
+ *
+ * Each location keeps all its stores in modification order. Each thread has a view: for each location, the last access that happens before the
+ * thread's next event. A load may return any store from there on; a store may go anywhere after it, except between a store and the RMW that read it.
+ * A releasing store carries its thread's view, an acquiring load takes it over; fences do the same for the relaxed accesses around them. An RMW passes
+ * on what the store it read carried (a release sequence goes on through RMWs, and through nothing else, as C++20 and C23 have it).
+ * This is RC11 without seq_cst, which order.c adds; as in RC11 there are no load-buffering cycles: a load never sees what comes later.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct loc model__locs[LOCS_MAX];
+unsigned model__loc_count;
+
+static struct store store_pool[LOCS_MAX * 24];
+static unsigned store_count;
+static struct view view_pool[VIEWS_MAX];
+static unsigned view_count;
+
+/* Address -> location, open addressing; emptied by bumping the stamp. */
+#define BUCKETS 512
+static struct {
+    uint64_t stamp;
+    struct loc *loc;
+} buckets[BUCKETS];
+static uint64_t stamp;
+
+void model__memory_reset(void)
+{
+    model__loc_count = 0;
+    store_count = 0;
+    view_count = 0;
+    stamp++;
+}
+
+/* ---- views ---- */
+
+static void view_grow(struct view *v, unsigned locs)
+{
+    for (; v->locs < locs; v->locs++) {
+        v->seen[v->locs] = 0;
+        v->wrote[v->locs] = 0;
+    }
+}
+
+void model__view_join(struct view *into, const struct view *from)
+{
+    for (unsigned i = 0; i < MODEL_THREADS_MAX; i++)
+        if (from->clock[i] > into->clock[i]) into->clock[i] = from->clock[i];
+    into->sc |= from->sc;
+    into->departed |= from->departed;
+    view_grow(into, from->locs);
+    for (unsigned i = 0; i < from->locs; i++) {
+        if (from->seen[i] > into->seen[i]) into->seen[i] = from->seen[i];
+        if (from->wrote[i] > into->wrote[i]) into->wrote[i] = from->wrote[i];
+    }
+}
+
+void model__view_copy(struct view *into, const struct view *from)
+{
+    memcpy(into, from, offsetof(struct view, seen));
+    memcpy(into->seen, from->seen, from->locs * sizeof(code));
+    memcpy(into->wrote, from->wrote, from->locs * sizeof(code));
+}
+
+code model__seen(const struct view *v, const struct loc *l)
+{
+    return l->index < v->locs ? v->seen[l->index] : 0;
+}
+
+static bool view_is_empty(const struct view *v)
+{
+    for (unsigned i = 0; i < MODEL_THREADS_MAX; i++)
+        if (v->clock[i]) return false;
+    return true;
+}
+
+static struct view *view_new(const struct view *from)
+{
+    if (view_count == VIEWS_MAX) model__fail("too many stores in one execution (VIEWS_MAX)");
+    struct view *v = &view_pool[view_count++];
+    model__view_copy(v, from);
+    return v;
+}
+
+/* ---- locations ---- */
+
+static unsigned bucket_of(const volatile void *address)
+{
+    return (unsigned)(((uintptr_t)address * 0x9E3779B97F4A7C15u) >> 40) % BUCKETS;
+}
+
+struct loc *model__loc_if_known(const volatile void *address)
+{
+    for (unsigned b = bucket_of(address); buckets[b].stamp == stamp; b = (b + 1) % BUCKETS)
+        if (buckets[b].loc->address == address) return buckets[b].loc;
+    return NULL;
+}
+
+static struct store *store_new(struct loc *l, unsigned at_index, uint64_t value, uint32_t key)
+{
+    if (l->count == STORES_MAX) model__fail("too many stores to one location (STORES_MAX)");
+    if (store_count == sizeof(store_pool) / sizeof(store_pool[0])) model__fail("too many stores in one execution");
+    struct store *s = &store_pool[store_count++];
+    for (unsigned i = l->count++; i > at_index; i--) l->mo[i] = l->mo[i - 1];
+    l->mo[at_index] = s;
+    *s = (struct store){.value = value, .key = key, .thread = model__current, .step = model__step};
+    return s;
+}
+
+static uint64_t raw_value(const volatile void *address, size_t bytes)
+{
+    uint64_t raw = 0;
+    memcpy(&raw, (const void *)address, bytes);
+    return raw;
+}
+
+static struct loc *loc_new(const volatile void *address, size_t bytes, bool plain)
+{
+    if (model__loc_count == LOCS_MAX) model__fail("too many locations in one execution (LOCS_MAX)");
+    struct loc *l = &model__locs[model__loc_count];
+    memset(l, 0, offsetof(struct loc, mo));
+    memset(l->touched, 0, sizeof(l->touched));
+    memset(l->written, 0, sizeof(l->written));
+    l->address = address;
+    l->bytes = bytes;
+    l->plain = plain;
+    l->index = model__loc_count++;
+    unsigned b = bucket_of(address);
+    while (buckets[b].stamp == stamp) b = (b + 1) % BUCKETS;
+    buckets[b].stamp = stamp;
+    buckets[b].loc = l;
+    if (!plain) store_new(l, 0, raw_value(address, bytes), KEY_GAP);
+    return l;
+}
+
+struct loc *model__loc(const volatile void *address, size_t bytes, bool plain)
+{
+    struct loc *l = model__loc_if_known(address);
+    if (!l) {
+        model__check_not_freed(address, bytes);
+        l = loc_new(address, bytes, plain);
+    }
+    if (l->dead) model__fail("use after free");
+    if (l->plain != plain) model__fail("one address is used both as an atomic and as plain memory");
+    if (!plain && raw_value(address, bytes) != l->mo[l->count - 1]->value) {
+        model__fail("an atomic was written around the checker (memset, plain assignment): use store_relaxed");
+    }
+    return l;
+}
+
+/* ---- what may be seen ---- */
+
+static uint32_t floor_key(const struct loc *l)
+{
+    const struct thread *t = self();
+    uint32_t key = model__seen(&t->now, l) >> 1;
+    if (l->index < t->fresh_locs && t->fresh[l->index] > key) key = t->fresh[l->index];
+    return key;
+}
+
+void model__freshen(struct thread *t)
+{
+    for (unsigned i = 0; i < model__loc_count; i++) {
+        struct loc *l = &model__locs[i];
+        t->fresh[i] = l->count ? l->mo[l->count - 1]->key : 0;
+    }
+    t->fresh_locs = model__loc_count;
+}
+
+/* Index of the oldest store not before `key`. */
+static unsigned first_from(const struct loc *l, uint32_t key)
+{
+    unsigned i = l->count;
+    while (i > 0 && l->mo[i - 1]->key >= key) i--;
+    return i;
+}
+
+static void note_load(struct loc *l, unsigned index)
+{
+    struct thread *t = self();
+    if (!t->loaded) t->first_load_writes = model__writes;
+    t->loaded = true;
+    if (index + 1 < l->count) t->saw_stale = true;
+}
+
+static void set_seen(struct thread *t, const struct loc *l, code c, bool write)
+{
+    view_grow(&t->now, l->index + 1);
+    if (c > t->now.seen[l->index]) t->now.seen[l->index] = c;
+    if (write && c > t->now.wrote[l->index]) t->now.wrote[l->index] = c;
+}
+
+static void learn(const struct store *s, bool acquire)
+{
+    struct thread *t = self();
+    if (!s->view) return;
+    model__view_join(&t->acquirable, s->view);
+    if (acquire) model__view_join(&t->now, s->view);
+}
+
+void model__tick(void)
+{
+    self()->now.clock[model__current]++;
+}
+
+static void write_memory(struct loc *l)
+{
+    uint64_t newest = l->mo[l->count - 1]->value;
+    memcpy((void *)l->address, &newest, l->bytes);
+    model__writes++;
+}
+
+static struct view *view_of_store(bool release, const struct view *passed_on)
+{
+    struct thread *t = self();
+    const struct view *own = release ? &t->now : &t->released;
+    struct view *v = NULL;
+    if (!view_is_empty(own)) v = view_new(own);
+    if (passed_on) {
+        if (v) {
+            model__view_join(v, passed_on);
+        } else {
+            v = view_new(passed_on);
+        }
+    }
+    return v;
+}
+
+/* ---- orders made weaker, for the mutants that are made by themselves ---- */
+
+static enum model_order effective(const struct model_site *at, enum model_order order)
+{
+    if (model__collecting) model__collect(at, order, false);
+    if (at != model__weak_site) return order;
+    if (model__weak_how == WEAKEN_SEQ_CST) return order == MODEL_seq_cst ? MODEL_acq_rel : order;
+    bool acquire = acquires(order) && model__weak_how != WEAKEN_ACQUIRE;
+    bool release = releases(order) && model__weak_how != WEAKEN_RELEASE;
+    if (acquire && release) return MODEL_acq_rel;
+    return acquire ? MODEL_acquire : release ? MODEL_release : MODEL_relaxed;
+}
+
+/* ---- loads ---- */
+
+static const char *where(const struct store *s, char *buffer, size_t bytes)
+{
+    if (!s->at) return "initial";
+    snprintf(buffer, bytes, "by T%u at step %u", s->thread, s->step);
+    return buffer;
+}
+
+static void trace_read(const struct model_site *at, const struct loc *l, unsigned index)
+{
+    char text[64];
+    const struct store *s = l->mo[index];
+    if (!model__tracing) return;
+    model__trace(at, "-> 0x%llx  (%s%s)", (unsigned long long)s->value, where(s, text, sizeof(text)),
+                 index + 1 < l->count ? ", not the newest" : "");
+}
+
+uint64_t model__read(struct loc *l, uint32_t least, const struct model_site *at)
+{
+    uint32_t key = floor_key(l);
+    unsigned from = first_from(l, key > least ? key : least);
+    unsigned index = l->count - 1 - model__choose(l->count - from);
+    struct store *s = l->mo[index];
+
+    note_load(l, index);
+    model__touch_loc(l);
+    set_seen(self(), l, 2 * s->key + 1, false);
+    learn(s, false);
+    trace_read(at, l, index);
+    return s->value;
+}
+
+uint64_t model_load(const struct model_site *at, const volatile void *p, size_t bytes, enum model_order order)
+{
+    order = effective(at, order);
+    model__point(OP_LOAD, p);
+    struct loc *l = model__loc(p, bytes, false);
+    unsigned from = first_from(l, floor_key(l));
+    unsigned index = l->count - 1 - model__choose(l->count - from);
+    struct store *s = l->mo[index];
+
+    note_load(l, index);
+    model__touch_loc(l);
+    trace_read(at, l, index);
+    set_seen(self(), l, 2 * s->key + 1, false);
+    learn(s, acquires(order));
+    model__order_access(l, true, s->key, false, 0, order == MODEL_seq_cst);
+    model__tick();
+    return s->value;
+}
+
+/* ---- stores ---- */
+
+/* A store may stand before mo[i] if it comes after all that this thread has seen, and parts no RMW from what it read. */
+static unsigned choose_place(const struct loc *l)
+{
+    unsigned places[STORES_MAX + 1];
+    unsigned count = 0;
+    uint32_t key = floor_key(l);
+
+    places[count++] = l->count;
+    for (unsigned i = l->count; i-- > 1;) {
+        if (l->mo[i - 1]->key < key) break;
+        if (!l->mo[i - 1]->read_by_rmw) places[count++] = i;
+    }
+    return places[model__choose(count)];
+}
+
+static uint32_t key_at(const struct loc *l, unsigned place)
+{
+    if (place == l->count) return l->mo[place - 1]->key + KEY_GAP;
+    uint32_t below = l->mo[place - 1]->key;
+    uint32_t above = l->mo[place]->key;
+    if (above - below < 2) model__fail("too many stores between two others (KEY_GAP)");
+    return below + (above - below) / 2;
+}
+
+static uint64_t clip(uint64_t value, size_t bytes)
+{
+    return bytes == 8 ? value : value & ((1ull << (8 * bytes)) - 1);
+}
+
+void model_store(const struct model_site *at, volatile void *p, size_t bytes, uint64_t value, enum model_order order)
+{
+    order = effective(at, order);
+    model__point(OP_WRITE, p);
+    struct loc *l = model__loc(p, bytes, false);
+    unsigned place = choose_place(l);
+    uint32_t key = key_at(l, place);
+    struct store *s = store_new(l, place, clip(value, bytes), key);
+
+    s->at = at;
+    model__touch_loc(l);
+    set_seen(self(), l, 2 * key, true);
+    model__order_access(l, false, 0, true, key, order == MODEL_seq_cst);
+    s->view = view_of_store(releases(order), NULL);
+    write_memory(l);
+    if (model__tracing) {
+        model__trace(at, "= 0x%llx%s", (unsigned long long)s->value, place + 1 < l->count ? "  (before newer stores)" : "");
+    }
+    model__tick();
+}
+
+/* ---- read-modify-writes ---- */
+
+static uint64_t apply(enum model_rmw op, uint64_t old, uint64_t operand)
+{
+    switch (op) {
+    case MODEL_EXCHANGE: return operand;
+    case MODEL_ADD: return old + operand;
+    case MODEL_SUB: return old - operand;
+    case MODEL_OR: return old | operand;
+    case MODEL_AND: return old & operand;
+    }
+    return old;
+}
+
+/* Which store the RMW reads. One that is to write needs a store that no other RMW has read; a CAS that differs only reads. */
+static unsigned choose_read(struct loc *l, const uint64_t *expected)
+{
+    unsigned from = first_from(l, floor_key(l));
+    unsigned candidates[STORES_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = l->count; i-- > from;) {
+        bool writes = !expected || l->mo[i]->value == *expected;
+        if (!writes || !l->mo[i]->read_by_rmw) candidates[count++] = i;
+    }
+    return candidates[model__choose(count)]; /* never empty: the newest has no reader behind it */
+}
+
+static void write_after(struct loc *l, unsigned index, uint64_t value, enum model_order order, const struct model_site *at)
+{
+    struct store *read = l->mo[index];
+    uint32_t key = key_at(l, index + 1);
+    struct store *s = store_new(l, index + 1, clip(value, l->bytes), key);
+
+    read->read_by_rmw = true;
+    s->at = at;
+    set_seen(self(), l, 2 * key, true);
+    model__order_access(l, true, read->key, true, key, order == MODEL_seq_cst);
+    s->view = view_of_store(releases(order), read->view);
+    write_memory(l);
+    if (model__tracing) {
+        model__trace(at, "0x%llx -> 0x%llx%s", (unsigned long long)read->value, (unsigned long long)s->value,
+                     index + 2 < l->count ? "  (before newer stores)" : "");
+    }
+}
+
+uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, enum model_rmw op, uint64_t operand, enum model_order order)
+{
+    order = effective(at, order);
+    model__point(OP_WRITE, p);
+    struct loc *l = model__loc(p, bytes, false);
+    unsigned index = choose_read(l, NULL);
+    struct store *s = l->mo[index];
+
+    note_load(l, index);
+    model__touch_loc(l);
+    set_seen(self(), l, 2 * s->key + 1, false);
+    learn(s, acquires(order));
+    write_after(l, index, apply(op, s->value, operand), order, at);
+    model__tick();
+    return s->value;
+}
+
+bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint64_t *expected, uint64_t desired, enum model_order good,
+               enum model_order bad)
+{
+    good = effective(at, good);
+    if (at == model__weak_site && model__weak_how == WEAKEN_ACQUIRE) bad = MODEL_relaxed;
+    model__point(OP_WRITE, p);
+    struct loc *l = model__loc(p, bytes, false);
+    unsigned index = choose_read(l, expected);
+    struct store *s = l->mo[index];
+    bool same = s->value == *expected;
+
+    note_load(l, index);
+    model__touch_loc(l);
+    set_seen(self(), l, 2 * s->key + 1, false);
+    learn(s, acquires(same ? good : bad));
+    if (same) {
+        write_after(l, index, desired, good, at);
+    } else {
+        trace_read(at, l, index);
+        model__order_access(l, true, s->key, false, 0, bad == MODEL_seq_cst);
+        *expected = s->value;
+    }
+    model__tick();
+    return same;
+}
+
+/* ---- fences: events of one thread alone, so no scheduling points ---- */
+
+void model_fence(const struct model_site *at, enum model_order order)
+{
+    struct thread *t = self();
+    if (model__collecting) model__collect(at, order, true);
+    if (at == model__weak_site) {
+        if (model__weak_how == WEAKEN_FENCE) return;
+        if (model__weak_how == WEAKEN_SEQ_CST && order == MODEL_seq_cst) order = MODEL_acq_rel;
+    }
+    if (model__tracing) model__trace(at, "%s", "");
+    if (acquires(order)) model__view_join(&t->now, &t->acquirable);
+    if (order == MODEL_seq_cst) {
+        model__order_fence();
+    } else {
+        model__order_elsewhere();
+    }
+    if (releases(order)) model__view_copy(&t->released, &t->now);
+    model__tick();
+}
