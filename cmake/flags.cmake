@@ -7,6 +7,7 @@ target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE)
 target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
   -Wpointer-arith -Wcast-align -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion
+  $<$<C_COMPILER_ID:Clang>:-Wno-string-conversion> # part of clang's -Wconversion; weft_assert(!"what cannot be") is fine
   -fno-strict-aliasing -fno-common -fasynchronous-unwind-tables -fno-omit-frame-pointer)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
