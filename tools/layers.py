@@ -13,7 +13,7 @@ import sys
 
 # What a folder may include besides itself and limits.h: a folder ("base/"), or one file of it ("sys/lock.h").
 LOCK_AND_MEMORY = ["sys/lock.h", "sys/futex.h", "sys/mem.h"]
-WAKER = ["task/waker.h", "task/park.h", "task/state.h"]
+WAKER = ["task/waker.h", "task/park.h"]
 FLOORS = {
     "": ["base/"],
     "base": [],
