@@ -48,4 +48,14 @@ one_line_with 'please install: cc, .*cmake, ninja, .*pkg-config, the Check libra
 run 1 env PATH="$work/bin" "$dev" tsan
 one_line_with 'clang-19'
 
+# With an apt-get that does nothing: what is missing is asked for by its package's name, and not having got it is an error.
+printf '#!/bin/sh\necho "$@" >>"%s/asked"\n' "$work" >"$work/bin/apt-get"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+chmod +x "$work/bin/apt-get" "$work/bin/sudo"
+ln -s "$(command -v env)" "$work/bin/env"
+run 1 env PATH="$work/bin" "$dev" tsan
+grep -q 'dev: installing gcc .*cmake ninja-build .*check .*clang-19' "$work/out" || complain "it does not say what it installs"
+grep -q 'install .*gcc .*cmake ninja-build .*check .*clang-19' "$work/asked" || complain "it does not ask apt-get for it"
+grep -q 'does not work' "$work/err" || complain "it goes on without what it needs"
+
 [ "$failures" -eq 0 ]
