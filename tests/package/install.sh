@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh CMAKE BUILD CC CXX PKG_CONFIG - install BUILD into a place of its own, move that place, and use it as a stranger would.
+# install.sh CMAKE BUILD CC CXX PKG_CONFIG GENERATOR - install BUILD into a place of its own, move that place, and use it as a stranger would.
 set -eu
 cmake=$1
 build=$2
 cc=$3
 cxx=$4
 pkg_config=$5
+generator=$6
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -48,7 +49,7 @@ check() {
 
 # with_cmake FOLDER KINDS: through find_package
 with_cmake() {
-    quietly "$cmake" -S "$here" -B "$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
+    quietly "$cmake" -G "$generator" -S "$here" -B "$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
         -DWANTED="$version" -DKINDS="$2"
     quietly "$cmake" --build "$1"
 }
@@ -78,7 +79,7 @@ check ./pc_static no
 rm "$libdir"/libweft.so* "$libdir"/cmake/weft/weftShared*.cmake
 with_cmake static_only static
 check static_only/consumer_weft no
-if "$cmake" -S "$here" -B none -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
+if "$cmake" -G "$generator" -S "$here" -B none -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
     -DWANTED="$version" -DKINDS=shared >log 2>&1; then
     die "find_package finds a shared library that is not there"
 fi
