@@ -17,10 +17,13 @@ function(weft_script_test)
   endforeach()
 endfunction()
 
-add_executable(harness_failing harness/failing.c)
-target_link_libraries(harness_failing PRIVATE weft_harness)
+foreach(name failing empty)
+  add_executable(harness_${name} harness/${name}.c)
+  target_link_libraries(harness_${name} PRIVATE weft_harness)
+endforeach()
 weft_script_test(NAME harness LABEL harness
-  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/harness/harness.sh $<TARGET_FILE:harness_failing> $<$<BOOL:${WEFT_DEBUG}>:debug>)
+  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/harness/harness.sh $<TARGET_FILE:harness_failing> $<TARGET_FILE:harness_empty>
+    $<$<BOOL:${WEFT_DEBUG}>:debug>)
 
 if(WEFT_SANITIZE OR WEFT_MODEL)
   return()

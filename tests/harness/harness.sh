@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# harness.sh PROGRAM [debug] - does the harness notice what it promises to notice? PROGRAM is failing.c; "debug" says that memory is counted.
+# harness.sh FAILING EMPTY [debug] - does the harness notice what it promises to notice? The programs are failing.c and empty.c;
+# "debug" says that memory is counted.
 set -u
 program=$1
-debug=${2:-}
+empty=$2
+debug=${3:-}
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 failures=0
@@ -73,6 +75,9 @@ run 77 skips skips_a_death
 run 0 passes skips
 says '1 of 2 skipped'
 run 1 asserts skips
+"$empty" >"$log" 2>&1
+[ $? -eq 77 ] || complain "a program without tests is not skipped"
+says 'skipped: none'
 
 # Seeds: a given one is used, rounds differ, and a failure in a late round comes back by its own seed.
 WEFT_TEST_SEED=7 run 0 prints_its_seed

@@ -34,7 +34,7 @@ run 2 "$dev" nonsense
 one_line_with './dev help'
 
 run 0 "$dev" help
-for command in demo test asan tsan model valgrind callgrind bench format lint clean help; do
+for command in demo test release asan tsan model valgrind callgrind bench format lint clean help; do
     grep -q "^  $command" "$work/out" || complain "help does not tell about $command"
 done
 
