@@ -3,12 +3,15 @@
  * test - how a test file reads: TEST(name) { ... ASSERT_EQ(a, b); }, no list to keep, no main to write.
  *
  * Stands on Check: each test runs in a forked child with a time limit. The harness adds that a test fails when it leaves fds open, memory of the
- * library's allocator unfreed or threads running, and that a failure prints the command and the seed that reproduce it.
+ * library's allocator unfreed or threads running, and that a failure prints the command, with seed and test, that reproduces it.
  *
  *     ./build/dev/tests/unit_base_list                    all tests of the file
- *     ./build/dev/tests/unit_base_list list_splice        those whose name contains the word
+ *     ./build/dev/tests/unit_base_list list_splice        the test of that name, else those whose name contains the word
  *     WEFT_TEST_SEED=7 ./build/dev/tests/stress_sched_runq
- *     WEFT_TEST_REPEAT=200 ...                            each test so many times, in processes of their own
+ *     WEFT_TEST_REPEAT=200 ...                            each test so many times, each with a process and a seed of its own
+ *     WEFT_TEST_NO_FORK=1 gdb --args ...                  all in this process, for a debugger
+ *     WEFT_TEST_SLOW=1 ...                                smaller loads and longer limits, as under a sanitizer
+ * Exit codes: 0 passed, 1 failed, 2 no such test, 77 nothing ran because every test skipped itself.
  */
 #ifndef WEFT_TESTS_TEST_H
 #define WEFT_TESTS_TEST_H
@@ -25,10 +28,9 @@
 #define TEST_WITH(name, ...)                                                                                           \
     static void name(void);                                                                                            \
     static struct test_case name##_case;                                                                               \
-    static void name##_in_check(int index)                                                                             \
+    static void name##_in_check(int round)                                                                             \
     {                                                                                                                  \
-        (void)index;                                                                                                   \
-        test_run_body(&name##_case, name);                                                                             \
+        test_run_body(&name##_case, name, round);                                                                      \
     }                                                                                                                  \
     static const TTest name##_ttest = {#name, name##_in_check, __FILE__, __LINE__};                                    \
     static struct test_case name##_case = {.ttest = &name##_ttest, __VA_ARGS__};                                       \
@@ -49,15 +51,17 @@ struct test_case {
 };
 
 void test_register(struct test_case *c);
-void test_run_body(const struct test_case *c, void (*body)(void));
+void test_run_body(const struct test_case *c, void (*body)(void), int round);
 
-/* The seed of this run: WEFT_TEST_SEED, or a fresh one; printed when a test fails. */
+/* The seed of this run: WEFT_TEST_SEED, or a fresh one; every further round of WEFT_TEST_REPEAT has another, which follows from it.
+ * Printed when a test fails. */
 uint64_t test_seed(void);
 
 /* How much of a heavy load to run here: `full` in a plain build, less under TSan, ASan or Valgrind. */
 uint64_t test_scaled(uint64_t full);
 
-/* Leave the test as skipped, with a reason that the log shows. */
+/* Leave the test as skipped, with a reason that the log shows. Called by the test's own thread, before it has started anything:
+ * what it holds is not looked for. */
 #define TEST_SKIP(...) test_skip(__VA_ARGS__)
 __attribute__((noreturn, format(printf, 1, 2))) void test_skip(const char *why, ...);
 
