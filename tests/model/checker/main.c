@@ -164,7 +164,9 @@ static bool run_weakened(const struct model_case *cases, size_t count, const str
     for (unsigned i = 0; i < weak_count; i++) {
         struct weak *w = &weak[i];
         const char *base = strrchr(w->at->file, '/');
-        if (caught_by_any(w, cases, count, &executions)) {
+        bool noticed = caught_by_any(w, cases, count, &executions);
+        if (getenv("MODEL_VERBOSE")) printf("%-8s %s:%d %s %s, %.2f s\n", noticed ? "caught" : "missed", base ? base + 1 : w->at->file, w->at->line, w->at->text, w->text, seconds() - began);
+        if (noticed) {
             caught++;
             continue;
         }

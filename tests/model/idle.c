@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The idle protocol, proven: work that was pushed is taken, whoever was falling asleep at that moment. Stranded work shows as a lost wake-up: all
+ * workers sleep and nobody will wake them.
+ *
+ * The workers here do what a worker's loop does between two polls: take, search, publish sleep, re-scan, park. Work is a counter pushed by RMW (the
+ * inject queue), or a ring of one owner pushed by plain stores. Two kinds of load: items that are done as soon as they are taken, and items that last until
+ * all have been taken, so that one worker cannot do for two.
+ */
+#include "sched/idle.c"
+#include "sched/park.c"
+
+#define WORKERS_MAX 3
+
+static struct weft__idle idle;
+static struct weft__park parks[WORKERS_MAX];
+static unsigned workers;
+
+static _Atomic unsigned injected;   /* pushed by RMW, by anyone */
+static _Atomic unsigned tail;       /* pushed by plain stores, by the ring's owner */
+static _Atomic unsigned head;
+static _Atomic unsigned taken;
+static _Atomic bool stop;
+static unsigned goal;
+static bool items_last;             /* until all are taken */
+
+/* ---- broken twins ---- */
+
+enum {
+    HONEST,
+    NO_RESCAN,                      /* publishes that it sleeps, and parks */
+    RESCAN_BEFORE_PUBLISHING,
+    RIGHT_CLEARED_TOO_LATE,         /* the searching right as a flag of the worker, cleared after the sleep was published */
+    FINDER_KEEPS_QUIET,             /* the last searcher finds work and wakes nobody */
+    HINT_ONLY,                      /* a worker that pushes trusts the look without a fence */
+    NO_FENCE_OUTSIDE,               /* a thread outside looks without a fence */
+};
+
+static _Atomic bool right[WORKERS_MAX]; /* of RIGHT_CLEARED_TOO_LATE */
+
+/* What a waker reads of a sleeper: where it parks. Written before the sleep is published. */
+static _Atomic bool place_known[WORKERS_MAX];
+
+/* ---- work ---- */
+
+static bool work_visible(void)
+{
+    return load_relaxed(&injected) > 0 || load_relaxed(&tail) > load_relaxed(&head);
+}
+
+static bool take_from(_Atomic unsigned *count)
+{
+    unsigned n = load_relaxed(count);
+    while (n > 0)
+        if (cas_acq_rel(count, &n, n - 1)) return true;
+    return false;
+}
+
+static bool steal(void)
+{
+    unsigned h = load_acquire(&head);
+    while (load_acquire(&tail) > h)
+        if (cas_acq_rel(&head, &h, h + 1)) return true;
+    return false;
+}
+
+static void unpark(uint32_t worker)
+{
+    if (worker == WEFT__IDLE_NOBODY) return;
+    model_assert(load_relaxed(&place_known[worker]));
+    if (model_mutant == RIGHT_CLEARED_TOO_LATE) store_release(&right[worker], true);
+    weft__unpark(&parks[worker]);
+}
+
+static void finish_one(void)
+{
+    if (fetch_add_acq_rel(&taken, 1) + 1 == goal) {
+        store_release(&stop, true);
+        for (uint32_t i = 0; i < workers; i++) weft__unpark(&parks[i]);
+    }
+    while (items_last && load_acquire(&taken) < goal) model_yield(); /* a long poll */
+}
+
+/* ---- a worker ---- */
+
+static void found(uint32_t id, bool *searching)
+{
+    if (*searching) {
+        *searching = false;
+        if (weft__idle_search_end(&idle, id) && model_mutant != FINDER_KEEPS_QUIET && work_visible()) unpark(weft__idle_wake_one(&idle, id));
+    }
+    finish_one();
+}
+
+/* Sleeps until there is a reason not to; true: it holds the searching right. */
+static bool sleep_until_woken(uint32_t id, bool searching)
+{
+    bool early = model_mutant == RESCAN_BEFORE_PUBLISHING && work_visible();
+    store_relaxed(&place_known[id], true);
+    weft__idle_sleep(&idle, id, searching);
+    if (model_mutant == RIGHT_CLEARED_TOO_LATE) store_release(&right[id], false);
+    bool look = model_mutant == NO_RESCAN ? false : model_mutant == RESCAN_BEFORE_PUBLISHING ? early : work_visible();
+    if (!look && !load_relaxed(&stop)) (void)weft__park(&parks[id], WEFT__NEVER);
+    bool took_itself_out = weft__idle_unsleep(&idle, id);
+    if (model_mutant == RIGHT_CLEARED_TOO_LATE && !took_itself_out) return load_acquire(&right[id]);
+    return true;
+}
+
+static void worker_loop(uint32_t id)
+{
+    bool searching = weft__idle_search_begin(&idle, id);
+    while (!load_acquire(&stop)) {
+        if (take_from(&injected) || steal()) {
+            found(id, &searching);
+        } else {
+            searching = sleep_until_woken(id, searching);
+        }
+    }
+    if (searching) (void)weft__idle_search_end(&idle, id);
+}
+
+static void worker_0(void *arg)
+{
+    (void)arg;
+    worker_loop(0);
+}
+
+static void worker_1(void *arg)
+{
+    (void)arg;
+    worker_loop(1);
+}
+
+/* ---- submitters ---- */
+
+static void outsider_pushes_one(void *arg)
+{
+    (void)arg;
+    fetch_add_release(&injected, 1);
+    unpark(model_mutant == NO_FENCE_OUTSIDE ? weft__idle_wake_one(&idle, WEFT__IDLE_NOBODY) : weft__idle_submit(&idle));
+}
+
+static void outsider_pushes_two(void *arg)
+{
+    outsider_pushes_one(arg);
+    outsider_pushes_one(arg);
+}
+
+/* Worker 1 is in a poll that pushes two tasks, pops one by RMW, and then polls for ever: the other one is for somebody else. */
+static void worker_pushes_two(void *arg)
+{
+    (void)arg;
+    store_release(&tail, 1);
+    if (weft__idle_hint(&idle)) unpark(weft__idle_wake_one(&idle, 1));
+    store_release(&tail, 2);
+    if (weft__idle_hint(&idle)) unpark(weft__idle_wake_one(&idle, 1));
+    bool got = steal(); /* its own oldest, by the same CAS */
+    if (model_mutant == HINT_ONLY ? weft__idle_hint(&idle) : weft__idle_look(&idle)) unpark(weft__idle_wake_one(&idle, 1));
+    if (got) finish_one();
+}
+
+static void begin(unsigned worker_count, unsigned items, bool last)
+{
+    workers = worker_count;
+    goal = items;
+    items_last = last;
+    weft__idle_init(&idle, worker_count);
+    for (unsigned i = 0; i < worker_count; i++) {
+        weft__park_init(&parks[i]);
+        store_relaxed(&right[i], true);
+        store_relaxed(&place_known[i], false);
+    }
+    store_relaxed(&injected, 0);
+    store_relaxed(&tail, 0);
+    store_relaxed(&head, 0);
+    store_relaxed(&taken, 0);
+    store_relaxed(&stop, false);
+}
+
+static void end(void)
+{
+    model_join();
+    model_assert(load_relaxed(&taken) == goal);
+    model_assert(weft__idle_searching(&idle) == 0); /* every right was given back */
+    model_assert(weft__idle_sleeping(&idle) == 0);
+}
+
+/* ---- the cases ---- */
+
+static void one_worker_one_item(void)
+{
+    begin(1, 1, false);
+    model_thread(worker_0, NULL);
+    model_thread(outsider_pushes_one, NULL);
+    end();
+}
+
+static void one_worker_two_items(void)
+{
+    begin(1, 2, false);
+    model_thread(worker_0, NULL);
+    model_thread(outsider_pushes_two, NULL);
+    end();
+}
+
+static void two_workers_one_item(void)
+{
+    begin(2, 1, false);
+    model_thread(worker_0, NULL);
+    model_thread(worker_1, NULL);
+    model_thread(outsider_pushes_one, NULL);
+    end();
+}
+
+static void two_workers_two_long_items(void)
+{
+    begin(2, 2, true);
+    model_thread(worker_0, NULL);
+    model_thread(worker_1, NULL);
+    model_thread(outsider_pushes_two, NULL);
+    end();
+}
+
+static void a_worker_pushes(void)
+{
+    begin(2, 2, true);
+    model_thread(worker_0, NULL);
+    model_thread(worker_pushes_two, NULL);
+    end();
+}
+
+static const struct model_case cases[] = {
+    {.name = "idle: one worker, one item from outside", .run = one_worker_one_item, .preemptions = 5, .weaken = true},
+    {.name = "idle: one worker, two items from outside", .run = one_worker_two_items, .preemptions = 3, .weaken = true},
+    {.name = "idle: a worker pushes inside a long poll", .run = a_worker_pushes, .preemptions = 2, .weaken = true},
+    {.name = "idle: two workers, one item from outside", .run = two_workers_one_item, .preemptions = 2},
+    {.name = "idle: two workers, two long items from outside", .run = two_workers_two_long_items, .preemptions = 1, .weaken = true},
+    {.name = "idle: two workers, two long items, randomised", .run = two_workers_two_long_items, .pct_depth = 4, .executions_max = 200000},
+    {.name = "mutant: no re-scan", .run = one_worker_one_item, .preemptions = 3, .mutant = NO_RESCAN, .must_fail = true, .why = "lost"},
+    {.name = "mutant: re-scan before publishing", .run = one_worker_one_item, .preemptions = 3, .mutant = RESCAN_BEFORE_PUBLISHING, .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: searching flag cleared after publishing", .run = one_worker_two_items, .preemptions = 3, .mutant = RIGHT_CLEARED_TOO_LATE,
+     .must_fail = true},
+    {.name = "mutant: the last searcher keeps quiet", .run = two_workers_two_long_items, .preemptions = 2, .mutant = FINDER_KEEPS_QUIET, .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: a pushing worker trusts the hint", .run = a_worker_pushes, .preemptions = 3, .mutant = HINT_ONLY, .must_fail = true, .why = "lost"},
+    {.name = "mutant: a thread outside looks without a fence", .run = one_worker_one_item, .preemptions = 3, .mutant = NO_FENCE_OUTSIDE, .must_fail = true,
+     .why = "lost"},
+};
+
+static const struct model_spare spare[] = {
+    {"sched/park.c", "", "park has a model test of its own"},
+    {NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Join, proven: the joiner is woken, sees the result, and neither block is freed under somebody who still touches it, although the joiner may be polled
+ * for another reason at any moment, may leave, and the handle may be dropped while the child ends.
+ *
+ * Whoever gets the right to poll the joiner polls it on the spot. The result lies in the child's own block, as plain memory.
+ */
+#include "task/join.c"
+#include "task/state.c"
+#include "task/waker.c"
+
+static struct weft_task *child;
+static struct weft_task *joiner;
+static bool joined;
+static bool leaves;                 /* the joiner gives up at its second poll */
+static unsigned joiner_polls;
+
+/* ---- broken twins ---- */
+
+enum { HONEST, COMPLETE_FIRST, WAITS_ON_TAKEN, LEAVES_AT_ONCE, CLAIM_TRUSTS_A_LOAD, TOUCHES_AFTER_COMPLETE };
+
+static struct weft__join_done complete_first(void)
+{
+    struct weft__join_done d = {.joiner = weft__waker_none()};
+    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
+    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
+    if (was > JOIN_TAKEN) d.joiner = weft__waker_claim((struct weft_waker){was});
+    return d;
+}
+
+static struct weft__join_done claim_by_load(void)
+{
+    struct weft__join_done d = {.joiner = weft__waker_none()};
+    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
+    if (was > JOIN_TAKEN && !(load_acquire(&joiner->state) & WEFT__STATE_NOTIFIED)) d.joiner = weft__waker_claim((struct weft_waker){was});
+    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
+    return d;
+}
+
+static struct weft__join_done touch_after_complete(void)
+{
+    struct weft__join_done d = {.joiner = weft__waker_none()};
+    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
+    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
+    if (was > JOIN_TAKEN) d.joiner = weft__waker_claim((struct weft_waker){was}); /* the joiner may have seen COMPLETE, and be gone */
+    return d;
+}
+
+static struct weft__join_done complete(void)
+{
+    if (model_mutant == COMPLETE_FIRST) return complete_first();
+    if (model_mutant == CLAIM_TRUSTS_A_LOAD) return claim_by_load();
+    if (model_mutant == TOUCHES_AFTER_COMPLETE) return touch_after_complete();
+    return weft__join_complete(child);
+}
+
+static enum weft__join join_poll(void)
+{
+    enum weft__join r = weft__join_poll(child, weft__waker_of(joiner));
+    return r == WEFT__JOIN_YIELD && model_mutant == WAITS_ON_TAKEN ? WEFT__JOIN_PENDING : r;
+}
+
+static enum weft__join withdraw(void)
+{
+    enum weft__join r = weft__join_withdraw(child, weft__waker_of(joiner));
+    return r == WEFT__JOIN_YIELD && model_mutant == LEAVES_AT_ONCE ? WEFT__JOIN_LEFT : r;
+}
+
+/* ---- the joiner ---- */
+
+static void free_task(struct weft_task *t)
+{
+    weft__state_free(t);
+    model_free(t);
+}
+
+static void unref(struct weft_task *t)
+{
+    if (weft__state_unref(t) == WEFT__STATE_FREE) free_task(t);
+}
+
+static void joiner_ends(void)
+{
+    if (weft__state_complete(joiner) == WEFT__STATE_FREE) free_task(joiner);
+}
+
+static enum weft__join poll_joiner(void)
+{
+    joiner_polls++;
+    if (leaves && joiner_polls > 1) return withdraw();
+    return join_poll();
+}
+
+/* The caller holds the right to poll it. */
+static void run_joiner(void)
+{
+    for (;;) {
+        (void)weft__state_begin_poll(joiner);
+        switch (poll_joiner()) {
+        case WEFT__JOIN_READY:
+            model_assert(plain_read(&child->ext) == &joined);
+            unref(child);
+            joined = true;
+            joiner_ends();
+            return;
+        case WEFT__JOIN_LEFT:
+            if (weft__join_detach(child) == WEFT__STATE_FREE) free_task(child);
+            joined = true;
+            joiner_ends();
+            return;
+        case WEFT__JOIN_YIELD:
+            model_yield();
+            continue;
+        case WEFT__JOIN_PENDING:
+            if (weft__state_end_poll(joiner) != WEFT__STATE_REQUEUE) return;
+        }
+    }
+}
+
+/* ---- the threads ---- */
+
+static void child_ends(void *arg)
+{
+    (void)arg;
+    plain_write(&child->ext, &joined);
+    struct weft__join_done d = complete();
+    if (d.free) free_task(child);
+    if (!weft__waker_is_none(d.joiner)) run_joiner();
+}
+
+static void joiner_is_polled(void *arg)
+{
+    (void)arg;
+    run_joiner();
+}
+
+/* A wake that has nothing to do with the child; its holder has a reference to the joiner. */
+static void spurious_wake(void *arg)
+{
+    (void)arg;
+    if (weft__state_claim(joiner) == WEFT__STATE_ENQUEUE) run_joiner();
+    unref(joiner);
+}
+
+static void handle_is_dropped(void *arg)
+{
+    (void)arg;
+    if (weft__join_detach(child) == WEFT__STATE_FREE) free_task(child);
+}
+
+static void begin(uint32_t joiner_references, bool joiner_leaves)
+{
+    child = model_alloc(sizeof(*child));
+    joiner = model_alloc(sizeof(*joiner));
+    joined = false;
+    leaves = joiner_leaves;
+    joiner_polls = 0;
+    weft__state_init(child, 1);
+    weft__join_init(child, false);
+    weft__state_init(joiner, joiner_references);
+    weft__join_init(joiner, true);
+}
+
+static void end(void)
+{
+    model_join();
+    model_assert(joined);
+}
+
+/* ---- the cases ---- */
+
+static void join_against_end(void)
+{
+    begin(0, false);
+    model_thread(joiner_is_polled, NULL);
+    model_thread(child_ends, NULL);
+    end();
+}
+
+static void join_polled_for_another_reason(void)
+{
+    begin(1, false);
+    model_thread(joiner_is_polled, NULL);
+    model_thread(child_ends, NULL);
+    model_thread(spurious_wake, NULL);
+    end();
+}
+
+static void joiner_leaves_while_child_ends(void)
+{
+    begin(1, true);
+    model_thread(joiner_is_polled, NULL);
+    model_thread(child_ends, NULL);
+    model_thread(spurious_wake, NULL);
+    end();
+}
+
+static void younger_joiner(void *arg)
+{
+    (void)arg;
+    joiner = model_alloc(sizeof(*joiner));
+    weft__state_init(joiner, 0);
+    weft__join_init(joiner, true);
+    run_joiner();
+}
+
+/* The joiner is born after the child: its address in the join word has to bring its contents along. */
+static void joiner_younger_than_child(void)
+{
+    child = model_alloc(sizeof(*child));
+    joined = false;
+    leaves = false;
+    joiner_polls = 0;
+    weft__state_init(child, 1);
+    weft__join_init(child, false);
+    model_thread(younger_joiner, NULL);
+    model_thread(child_ends, NULL);
+    end();
+}
+
+static void handle_dropped_while_child_ends(void)
+{
+    child = model_alloc(sizeof(*child));
+    weft__state_init(child, 1);
+    weft__join_init(child, false);
+    model_thread(handle_is_dropped, NULL);
+    model_thread(child_ends, NULL);
+    model_join();
+}
+
+static void detached_from_birth(void)
+{
+    child = model_alloc(sizeof(*child));
+    weft__state_init(child, 0);
+    weft__join_init(child, true);
+    model_thread(child_ends, NULL);
+    model_join();
+}
+
+/* A second holder looks whether the child is finished and reads the result then; the handle is dropped. */
+static void watcher(void *arg)
+{
+    (void)arg;
+    if (weft__state_is_complete(child)) model_assert(plain_read(&child->ext) == &joined);
+    unref(child);
+}
+
+static void finished_seen_by_another(void)
+{
+    child = model_alloc(sizeof(*child));
+    weft__state_init(child, 2);
+    weft__join_init(child, false);
+    model_thread(watcher, NULL);
+    model_thread(handle_is_dropped, NULL);
+    model_thread(child_ends, NULL);
+    model_join();
+}
+
+static const struct model_case cases[] = {
+    {.name = "join: the joiner against the child's end", .run = join_against_end, .unbounded = true, .weaken = true},
+    {.name = "join: the joiner is younger than the child", .run = joiner_younger_than_child, .unbounded = true, .weaken = true},
+    {.name = "join: the joiner polled for another reason", .run = join_polled_for_another_reason, .preemptions = 3, .weaken = true},
+    {.name = "join: the joiner leaves while the child ends", .run = joiner_leaves_while_child_ends, .preemptions = 3, .weaken = true},
+    {.name = "join: the handle is dropped while the child ends", .run = handle_dropped_while_child_ends, .unbounded = true, .weaken = true},
+    {.name = "join: detached from birth", .run = detached_from_birth, .unbounded = true, .weaken = true},
+    {.name = "join: another holder looks", .run = finished_seen_by_another, .unbounded = true, .weaken = true},
+    {.name = "mutant: complete before the joiner is claimed", .run = join_polled_for_another_reason, .preemptions = 3, .mutant = COMPLETE_FIRST,
+     .must_fail = true},
+    {.name = "mutant: joiner waits on a taken word", .run = join_polled_for_another_reason, .preemptions = 3, .mutant = WAITS_ON_TAKEN, .must_fail = true},
+    {.name = "mutant: joiner claimed after the child is complete", .run = join_polled_for_another_reason, .preemptions = 3,
+     .mutant = TOUCHES_AFTER_COMPLETE, .must_fail = true},
+    {.name = "mutant: joiner leaves without waiting for the claim", .run = joiner_leaves_while_child_ends, .preemptions = 3, .mutant = LEAVES_AT_ONCE,
+     .must_fail = true},
+    {.name = "mutant: claim returns early on a load", .run = join_polled_for_another_reason, .preemptions = 4, .mutant = CLAIM_TRUSTS_A_LOAD,
+     .must_fail = true},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main(argc, argv, cases, MODEL_COUNT(cases));
+}
