@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The idle words: who may search, who sleeps, who is woken; with one group and with several. The orders are the model checker's business, the
- * races of real threads that of tests/stress/sched_idle.c.
+ * The idle words: who may search, who sleeps, who is woken; with one group and with several. The
+ * orders are the model checker's business, the races of real threads that of
+ * tests/stress/sched_idle.c.
  */
 #include "sched/idle.h"
 

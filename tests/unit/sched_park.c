@@ -41,7 +41,8 @@ TEST(park_ends_at_a_deadline_that_has_passed)
     ASSERT(weft__park(&p, 0));
 }
 
-/* Five milliseconds ahead: the thread sleeps, then comes back without a token, not before its time. */
+/* Five milliseconds ahead: the thread sleeps, then comes back without a token, not before its time.
+ * */
 TEST(park_ends_at_a_deadline_and_not_before)
 {
     struct weft__park p;
@@ -74,7 +75,8 @@ TEST(park_is_ended_by_another_thread)
 }
 
 #if defined(WEFT_FAULTS)
-/* The first futex calls are interrupted, or return -EAGAIN as after a change that was undone: the thread goes on waiting, and its token comes. */
+/* The first futex calls are interrupted, or return -EAGAIN as after a change that was undone: the
+ * thread goes on waiting, and its token comes. */
 TEST(park_sleeps_on_when_the_futex_returns_for_no_reason)
 {
     static const int reasons[] = {-EINTR, -EAGAIN};
@@ -94,7 +96,8 @@ TEST(park_sleeps_on_when_the_futex_returns_for_no_reason)
     weft__fault_reset();
 }
 
-/* A futex that times out although there is no deadline: park believes it, and the word is EMPTY again. */
+/* A futex that times out although there is no deadline: park believes it, and the word is EMPTY
+ * again. */
 TEST(park_word_is_whole_after_a_time_out)
 {
     struct weft__park p;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The waitlist: turns in order, leaving with and without one, batches, the lock before the end; and every misuse that it asserts.
+ * The waitlist: turns in order, leaving with and without one, batches, the lock before the end; and
+ * every misuse that it asserts.
  */
 #include "sync/waitlist.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The join word: every arrow of the drawing in task/join.h, in each order of joiner and completer, and every misuse that it asserts.
+ * The join word: every arrow of the drawing in task/join.h, in each order of joiner and completer,
+ * and every misuse that it asserts.
  *
- * The steps inside weft__join_complete cannot be stopped here one by one; the state between TAKEN and COMPLETE is set up by hand, by a child that
- * completes its join word only. The races themselves are in tests/stress/task_join.c.
+ * The steps inside weft__join_complete cannot be stopped here one by one; the state between TAKEN
+ * and COMPLETE is set up by hand, by a child that completes its join word only. The races
+ * themselves are in tests/stress/task_join.c.
  */
 #include "task/join.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The state word: every arrow of the drawing in task/state.h, what each answers, and every misuse that it asserts.
+ * The state word: every arrow of the drawing in task/state.h, what each answers, and every misuse
+ * that it asserts.
  */
 #include "task/state.h"
 #include "test.h"
@@ -23,7 +24,8 @@ static struct weft_task task_with(uint64_t flags, uint32_t references)
     return t;
 }
 
-/* Flags and references are these, the generation is still 7, and the word is one of the possible ones. */
+/* Flags and references are these, the generation is still 7, and the word is one of the possible
+ * ones. */
 static void assert_word(const struct weft_task *t, uint64_t flags, uint32_t references)
 {
     uint64_t word = weft__state_look(t);
