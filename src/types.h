@@ -19,7 +19,7 @@ struct weft_task;
  * A block whose state has no flags is free; its generation survives, so that an old id never finds a new task. */
 struct weft_task {
     _Atomic uint64_t state;         /*  0 flags 16 | references 16 | generation 32        [all, through task/state.c] */
-    struct weft_task *link;         /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
+    struct weft_task *_Atomic link; /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
     const void *site;               /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
@@ -27,6 +27,28 @@ struct weft_task {
     void *ext;                      /* 48 task-locals, own name, counters while watched   [owner] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */
     _Atomic uint32_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
+} __attribute__((aligned(16)));     /* as all blocks are; wakers keep tags in the low bits */
+
+/* ---- waker: the right to have one task polled again, in one word ------------------------------------------------------------------------
+ *
+ * A task's address, or with the low bit set the address of a foreign waker (task/waker.h); zero is no waker. It holds no reference: whoever waits
+ * takes the waker back before it may die. */
+struct weft_waker {
+    uintptr_t word;
+};
+
+/* ---- sched_ops: how a task that was claimed reaches a queue, without the lower floors knowing what a worker is ----------------------------
+ *
+ * The caller holds the right to enqueue each of the tasks, gives it away with the call, and holds no lock. The tasks of a chain hang together by
+ * `link`, the oldest first; the last one's link is NULL. They may belong to other runtimes than `sched`: the callee sees to that. */
+struct weft__sched_ops {
+    void (*push)(void *sched, struct weft_task *task);
+    void (*push_chain)(void *sched, struct weft_task *first, struct weft_task *last, uint32_t count);
+};
+
+struct weft__sched {
+    const struct weft__sched_ops *ops;
+    void *self;                     /* what the table's functions get as `sched` */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

@@ -61,7 +61,8 @@ void weft__lock_order_leave(struct weft__lock *lock)
         held_count--;
         return;
     }
-    weft_assert(!"this thread does not hold the lock that it drops");
+    const bool held_by_this_thread = false; /* and yet it drops the lock */
+    weft_assert(held_by_this_thread);
 }
 
 bool weft__lock_order_holds(const struct weft__lock *lock)
