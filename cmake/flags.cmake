@@ -2,7 +2,9 @@
 # How everything here is compiled: `weft_flags` is for the library, its tests and benchmarks; users inherit none of it.
 add_library(weft_flags INTERFACE)
 target_compile_features(weft_flags INTERFACE c_std_11)
-target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/include)
+# For "quoted" includes alone: <limits.h> and <sys/epoll.h> are the system's, "limits.h" and "sys/epoll.h" ours.
+target_compile_options(weft_flags INTERFACE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src")
 target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE)
 target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
