@@ -4,6 +4,10 @@
  *
  * Tests at tiny capacity (the model checker's) define a bound before they include this file.
  */
+
+/* gcc's own <limits.h> looks for the system's with #include_next, and finds this file on the way: pass it on, each time. */
+#include_next <limits.h>
+
 #ifndef WEFT_LIMITS_H
 #define WEFT_LIMITS_H
 
@@ -27,6 +31,23 @@
 #ifndef WEFT__WAKE_BATCH
 #define WEFT__WAKE_BATCH 64
 #endif
+
+/* CPUs an affinity mask can name; what the largest x86-64 kernel can have. Doubled: each mask on a stack is 2 KiB instead of 1. */
+#define WEFT__CPUS_MAX 8192
+
+/* Stacks carved from one mapping. Doubled: the first fiber of a pool reserves 40 MiB of addresses instead of 20; halved: twice the mappings to search when one overflows. */
+#ifndef WEFT__STACK_CHUNK_SLOTS
+#define WEFT__STACK_CHUNK_SLOTS 64
+#endif
+
+/* Bytes of guard below a stack where guards cost no mapping. Doubled: a frame that skips 64 KiB without touching it is caught too, for as much address space. */
+#define WEFT__STACK_GUARD_BYTES (64 * 1024)
+
+/* Stacks taken out of a pool at once while their pages are given back. Doubled: twice as many are missing for a moment, and a burst then maps new ones. */
+#define WEFT__STACK_TRIM_BATCH 16
+
+/* The largest text file the library reads whole. What it reads is a table of mounts: doubled, a hostile one costs twice the memory. */
+#define WEFT__SLURP_BYTES_MAX (16 * 1024 * 1024)
 
 /* Workers per idle word: the rest of the word counts searchers. Cannot be doubled: the word has 64 bits. */
 #define WEFT__IDLE_GROUP_WORKERS 56

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/fault.h"
 
 #include <stdlib.h>
@@ -28,6 +29,8 @@ void *weft__alloc(size_t bytes)
 void *weft__alloc_aligned(size_t bytes, size_t align)
 {
     void *memory = NULL;
+    weft_assert(weft__is_pow2(align));
+    if (align < sizeof(void *)) align = sizeof(void *); /* less would be an error of posix_memalign's, and look like no memory */
     if (weft__fault(WEFT__FAULT_ALLOC)) return NULL;
     if (posix_memalign(&memory, align, bytes) != 0) return NULL;
     memset(memory, 0, bytes);

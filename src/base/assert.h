@@ -23,19 +23,20 @@ __attribute__((noreturn, cold)) void weft__assert_failed(const char *fact, const
 /* Called, if set, before a failed assert aborts; may print what it knows of the running task and worker. Set once, before threads start. */
 extern void (*weft__assert_hook)(void);
 
-#define weft__assert_on(fact)  (__builtin_expect(!(fact), 0) ? weft__assert_failed(#fact, __FILE__, __LINE__) : (void)0)
-#define weft__assert_off(fact) ((void)sizeof((fact) ? 1 : 0))
+/* The text is made by the outer macros: made here, the constants in it would be expanded, and the message would speak of numbers. */
+#define weft__assert_on(fact, text) (__builtin_expect(!(fact), 0) ? weft__assert_failed(text, __FILE__, __LINE__) : (void)0)
+#define weft__assert_off(fact)      ((void)sizeof((fact) ? 1 : 0))
 
-#define weft_assert(fact) weft__assert_on(fact)
+#define weft_assert(fact) weft__assert_on(fact, #fact)
 
 #if defined(WEFT_DEBUG)
-#define weft_dassert(fact) weft__assert_on(fact)
+#define weft_dassert(fact) weft__assert_on(fact, #fact)
 #else
 #define weft_dassert(fact) weft__assert_off(fact)
 #endif
 
 #if defined(WEFT_EXPENSIVE)
-#define weft_xassert(fact) weft__assert_on(fact)
+#define weft_xassert(fact) weft__assert_on(fact, #fact)
 #else
 #define weft_xassert(fact) weft__assert_off(fact)
 #endif

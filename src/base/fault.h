@@ -8,30 +8,39 @@
  * At the call itself:
  *     int r = weft__fault(WEFT__FAULT_MMAP);
  *     if (r < 0) return r;
- * Threads: any; counting is atomic, so with several threads "the nth" is the nth of all of them.
+ * Threads: any; counting is atomic, so with several threads "the nth" is the nth of all of them. A call that runs while its kind is being armed
+ * may still answer by the old arming. Pairs: [fault-arm].
  */
 #ifndef WEFT_BASE_FAULT_H
 #define WEFT_BASE_FAULT_H
 
 #include <stdint.h>
 
-/* One kind per call that can fail. The X-macro keeps the names printable: weft__fault_name. */
+/* One kind per call that can fail. GUARD is the MADV_GUARD_INSTALL of madvise, MADVISE all its other uses; EPOLL_PWAIT2 stands before EPOLL_WAIT
+ * and is for its absence, with -ENOSYS. The X-macro keeps the names printable: weft__fault_name. */
 #define WEFT__FAULT_KINDS(X)                                                                                           \
     X(ALLOC)                                                                                                           \
     X(MMAP)                                                                                                            \
+    X(MUNMAP)                                                                                                          \
     X(MADVISE)                                                                                                         \
+    X(GUARD)                                                                                                           \
     X(MPROTECT)                                                                                                        \
     X(THREAD)                                                                                                          \
     X(AFFINITY)                                                                                                        \
+    X(SLACK)                                                                                                           \
     X(FUTEX_WAIT)                                                                                                      \
-    X(CLOCK)                                                                                                           \
     X(EPOLL_CREATE)                                                                                                    \
     X(EPOLL_CTL)                                                                                                       \
     X(EPOLL_WAIT)                                                                                                      \
+    X(EPOLL_PWAIT2)                                                                                                    \
     X(EVENTFD)                                                                                                         \
     X(OPEN)                                                                                                            \
     X(READ)                                                                                                            \
-    X(WRITE)
+    X(WRITE)                                                                                                           \
+    X(PEEK)                                                                                                            \
+    X(PIDFD)                                                                                                           \
+    X(MEMBARRIER)                                                                                                      \
+    X(URING_SETUP)
 
 enum weft__fault_kind {
 #define X(name) WEFT__FAULT_##name,
@@ -42,6 +51,7 @@ enum weft__fault_kind {
 
 #if defined(WEFT_FAULTS)
 int weft__fault(enum weft__fault_kind kind);                /* 0, or the error this call has to return */
+/* From now on the nth call (from 1; 0 disarms) and the times - 1 after it answer `error`, a negative errno. Forgets the kind's count. */
 void weft__fault_arm(enum weft__fault_kind kind, uint32_t nth, uint32_t times, int error);
 void weft__fault_reset(void);                               /* disarm all kinds and forget all counts */
 uint32_t weft__fault_calls(enum weft__fault_kind kind);     /* calls since the kind was armed, or since the reset */

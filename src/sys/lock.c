@@ -35,6 +35,18 @@ void weft__lock_drop_slow(struct weft__lock *lock)
 
 #include <stdio.h>
 
+static const char *const rank_names[WEFT__RANK_COUNT] = {
+    [WEFT__RANK_NONE] = "none",         [WEFT__RANK_RT] = "rt",       [WEFT__RANK_BLOCKING] = "blocking",
+    [WEFT__RANK_DRIVER] = "driver",     [WEFT__RANK_SLOT] = "slot",   [WEFT__RANK_SCOPE] = "scope",
+    [WEFT__RANK_WAITLIST] = "waitlist", [WEFT__RANK_WHEEL] = "wheel", [WEFT__RANK_OVERFLOW] = "overflow",
+    [WEFT__RANK_SLAB] = "slab",
+};
+
+const char *weft__rank_name(enum weft__rank rank)
+{
+    return (unsigned)rank < WEFT__RANK_COUNT && rank_names[rank] ? rank_names[rank] : "?";
+}
+
 /* Locks this thread holds, in the order taken. Deeper nesting than this is a design error of its own. */
 #define HELD_MAX 8
 
@@ -47,7 +59,8 @@ void weft__lock_order_enter(struct weft__lock *lock)
     for (unsigned i = 0; i < held_count; i++) {
         weft_assert(held[i] != lock); /* recursive lock */
         if (lock->rank == WEFT__RANK_NONE || held[i]->rank == WEFT__RANK_NONE || held[i]->rank < lock->rank) continue;
-        fprintf(stderr, "weft: lock order: rank %u taken while rank %u is held\n", lock->rank, held[i]->rank);
+        fprintf(stderr, "weft: lock order: %s (rank %u) is taken while %s (rank %u) is held\n", weft__rank_name(lock->rank), lock->rank,
+                weft__rank_name(held[i]->rank), held[i]->rank);
         weft_assert(held[i]->rank < lock->rank);
     }
     held[held_count++] = lock;

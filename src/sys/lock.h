@@ -46,6 +46,7 @@ struct weft__lock {
 void weft__lock_order_enter(struct weft__lock *lock);
 void weft__lock_order_leave(struct weft__lock *lock);
 bool weft__lock_order_holds(const struct weft__lock *lock);
+const char *weft__rank_name(enum weft__rank rank); /* "slab"; for messages */
 void weft__lock_assert_none_held(void);
 #define weft__lock_assert_held(lock) weft_assert(weft__lock_order_holds(lock))
 #else

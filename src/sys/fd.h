@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fd - what every file descriptor needs: a close that nobody has to check.
+ */
+#ifndef WEFT_SYS_FD_H
+#define WEFT_SYS_FD_H
+
+/* Close `fd`; a negative one is fine and means nothing was open. Blocks: where the file's own
+ * release does (a socket that lingers, NFS).
+ * Threads: any. Fails: never upward. On Linux the descriptor is gone whatever close answers, so
+ * there is nothing to repeat; an error that close reports late belongs to a write, and whoever
+ * needs it calls fsync. A descriptor that is not open is a bug that debug builds abort on. */
+void weft__fd_close(int fd);
+
+#endif
