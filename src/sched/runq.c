@@ -98,7 +98,7 @@ struct weft__haul weft__runq_steal_half(struct weft__runq *from, struct weft__ru
 
 void weft__runq_check(struct weft__runq *q)
 {
-    uint64_t head = load_acquire(&q->head); /* [runq-head] with steal: skips what is gone */
+    uint64_t head = load_relaxed(&q->head); /* relaxed: an older head shows tasks just taken, still whole */
     uint64_t tail = load_relaxed(&q->tail); /* relaxed: this thread is the only writer */
 
     weft_assert(tail - head <= WEFT__RUNQ_CAP);

@@ -29,7 +29,7 @@ void weft__state_init(struct weft_task *task, uint32_t references)
     weft_assert(!(word & WEFT__STATE_FLAGS));
     weft_assert(references <= WEFT__STATE_REFS_MAX);
     word |= WEFT__STATE_ALIVE | WEFT__STATE_SCHED | (uint64_t)references << WEFT__STATE_REF_SHIFT;
-    store_relaxed(&task->state, word);
+    store_release(&task->state, word); /* [slab-state] with walk and find: the header as the spawner wrote it */
 }
 
 /* The word after a wake. */

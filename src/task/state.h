@@ -13,7 +13,7 @@
  * the push and the poll sets NOTIFIED, and begin_poll takes it out again only when it is there.
  *
  *     FROM                       -> TO                          [function]    ORDER           CALLER MUST
- *     free                       -> ALIVE SCHED, r references   [init]        relaxed         publish it through a queue
+ *     free                       -> ALIVE SCHED, r references   [init]        release         publish it through a queue
  *     ALIVE                      -> ALIVE SCHED                 [claim]       acq_rel RMW     enqueue
  *     ALIVE SCHED                -> + NOTIFIED                  [claim]       acq_rel RMW     nothing, and not touch it again
  *     ALIVE COMPLETE             -> same                        [claim]       acq_rel RMW     nothing
@@ -41,7 +41,8 @@
  * reaches the poller. All later writes of the word up to the task's end are read-modify-writes, so
  * they continue the release sequence of every claim.
  *
- * Pairs: [state-wake] claim, cancel -> begin_poll, end_poll: what was written before the wake.
+ * Pairs: [slab-state] init -> walk, find: the header, for who comes without a queue.
+ *        [state-wake] claim, cancel -> begin_poll, end_poll: what was written before the wake.
  *        [state-poll] end_poll -> claim, cancel: frame and `link` as the last poll left them;
  *                     push and pop carry it on.
  *        [state-done] complete -> is_complete, unref: the result.
