@@ -53,7 +53,8 @@
  *
  * WHICH FENCE FOR WHAT  Without the submitter's fence cases 1 and 3 fail: its look may be older
  * than its push. Without the sleeper's fence they fail too: the re-scan may be older than the RMW.
- * search_end's fence is needed by case 1 only. The hint needs none: the look behind the next pop
+ * search_end's fence is needed by case 1 only; without it, as without look's, work waits beside a
+ * sleeper until the poll that follows has ended. The hint needs none: the look behind the next pop
  * repeats it, and a poll so long that this is late is the monitor's business. wake_one brings no
  * fence of its own: its caller has one.
  *
