@@ -23,6 +23,42 @@
 #define WEFT__SLAB_RETURN_BATCH 32
 #endif
 
+/* Outgoing batches a thread gathers at once, by home and size class; a power of two. One is not enough: a thread that frees what two others
+ * made, in turns, would pay a CAS per block. Doubled: twice the memory sits in threads that will not use it, and a flush looks at twice as many. */
+#ifndef WEFT__SLAB_BINS
+#define WEFT__SLAB_BINS 8
+#endif
+
+/* Batches borrowed from a peer at once. Doubled: a borrower keeps twice as many blocks from a peer that may want them; halved: it comes back,
+ * with two read-modify-writes on the peer's line, twice as often. */
+#ifndef WEFT__SLAB_BORROW
+#define WEFT__SLAB_BORROW 32
+#endif
+
+/* The largest block: a header of 64, a frame of 1 KiB, a tail of 64; what is larger is boxed. Doubled: twice the classes, and 29 blocks a chunk. */
+#ifndef WEFT__SLAB_BLOCK_MAX
+#define WEFT__SLAB_BLOCK_MAX 1152
+#endif
+
+/* Bytes and alignment of a chunk. Cannot be doubled: an id has 12 bits for a place in the chunk, counted in 16 bytes. Halved: the last block's
+ * rest is a larger part of it, and the directory holds half as much memory. */
+#ifndef WEFT__SLAB_CHUNK_BYTES
+#define WEFT__SLAB_CHUNK_BYTES 65536
+#endif
+
+/* Largest span asked of the source, and its alignment: one huge page. Doubled: a worker's last span wastes twice as much. */
+#ifndef WEFT__SLAB_SPAN_MAX
+#define WEFT__SLAB_SPAN_MAX (2 * 1024 * 1024)
+#endif
+
+/* The directory: 2^10 leaves of 2^10 chunks, 64 GiB. Cannot be doubled: an id has 20 bits for the chunk. */
+#ifndef WEFT__SLAB_TOP_BITS
+#define WEFT__SLAB_TOP_BITS 10
+#endif
+#ifndef WEFT__SLAB_LEAF_BITS
+#define WEFT__SLAB_LEAF_BITS 10
+#endif
+
 /* Waiters woken before the waitlist's lock is let go. Doubled: a cancelled waiter of a list of a million waits twice as long for the lock. */
 #ifndef WEFT__WAKE_BATCH
 #define WEFT__WAKE_BATCH 64

@@ -19,7 +19,7 @@ struct weft_task;
  * A block whose state has no flags is free; its generation survives, so that an old id never finds a new task. */
 struct weft_task {
     _Atomic uint64_t state;         /*  0 flags 16 | references 16 | generation 32        [all, through task/state.c] */
-    struct weft_task *link;         /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
+    struct weft_task *_Atomic link; /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
     const void *site;               /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
