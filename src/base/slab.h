@@ -236,7 +236,8 @@ static inline struct weft__slab_chunk *weft__slab_chunk_of(const void *address)
 /* relaxed: one writer, and readers want a number, not an order. */
 static inline void weft__slab_count(_Atomic uint64_t *counter, uint64_t n)
 {
-    store_relaxed(counter, load_relaxed(counter) + n);
+    uint64_t count = load_relaxed(counter);
+    store_relaxed(counter, count + n);
 }
 
 /* Gives a block of at least `bytes`, its first word as its last user left it (zero at first), the rest undefined; NULL when there is no memory, and
