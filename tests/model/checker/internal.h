@@ -2,10 +2,12 @@
  *
  * internal - what the files of the checker share.
  *
- * engine.c   fibers, scheduling points, the search (depth-first, sleep sets, PCT), replay
+ * engine.c   one execution: threads, scheduling points, failing
+ * fiber.c    stacks and the switch between them
+ * search.c   all executions: paths of choices, sleep sets, PCT, replay
  * memory.c   the memory model: store histories, views, what a load may see and where a store may go
  * order.c    the seq_cst part: which seq_cst events are ordered, and that the order has no cycle
- * plain.c    plain memory, allocation, races, use after free, leaks
+ * plain.c    plain memory, allocation, races, use after free, leaks, names
  * sync.c     locks, futexes, yield
  * main.c     cases, mutants, weakened orders, printing
  */
@@ -15,27 +17,34 @@
 #include "model.h"
 #include "model_atomic.h"
 
-#define LOCS_MAX     96             /* distinct addresses in one execution */
-#define STORES_MAX   96             /* stores to one address in one execution */
-#define VIEWS_MAX    2048           /* stores that carry a view, in one execution */
-#define SC_MAX       64             /* seq_cst events in one execution: one bit each */
-#define STEPS_MAX    5000           /* of one execution; more is a loop without model_yield */
-#define CHOICES_MAX  8192
-#define STACK_BYTES  (256 * 1024)
-#define KEY_GAP      (1u << 14)     /* between two stores, so that others fit in between */
+/* Bounds of one execution. Each is reported by name when it is reached; doubled, an execution costs more memory, and nothing else breaks, except: */
+#define LOCS_MAX     96             /* distinct addresses: at most 64 * LOC_WORDS */
+#define LOC_WORDS    2
+#define STORES_MAX   96             /* stores to one address: times KEY_GAP must fit a code */
+#define VIEWS_MAX    2048           /* stores that carry a view */
+#define SC_MAX       64             /* seq_cst events: one bit each */
+#define STEPS_MAX    5000           /* more is an endless loop */
+#define CHOICES_MAX  8192           /* struct model_result has room for their text */
+#define SPINS_MAX    16             /* rounds of a spinning thread while nobody else can run; doubled, livelocks print twice as much */
+#define KEY_GAP      (1u << 24)     /* between two stores, so that others fit in between: 24 of them at least */
 
 /* An access as a number: stores of a location are keyed in modification order; a write at key k is 2k, a read from it 2k+1. Then a is before b in
  * "extended coherence order" (rf, mo, fr and what follows from them) just if code(a) < code(b). */
 typedef uint32_t code;
+
+_Static_assert(2ull * KEY_GAP * (STORES_MAX + 1) < UINT32_MAX, "keys of all stores fit a code");
+_Static_assert(LOCS_MAX <= 64 * LOC_WORDS, "sets of locations are words");
 
 /* What a thread knows: everything that happens before the point it is at. */
 struct view {
     uint32_t clock[MODEL_THREADS_MAX]; /* events of each thread that happen before */
     uint64_t sc;                    /* seq_cst events that happen before */
     uint64_t departed;              /* those of them whose thread had gone on to another location before it got here (see order.c) */
-    unsigned locs;                  /* how much of the arrays is in use; the rest counts as zero */
-    code seen[LOCS_MAX];            /* the last access of each location that happens before */
-    code wrote[LOCS_MAX];           /* the last write of it */
+    unsigned locs;                  /* how much of the array is in use; the rest counts as zero */
+    struct known {
+        code seen;                  /* the last access of the location that happens before */
+        code wrote;                 /* the last write of it */
+    } loc[LOCS_MAX];
 };
 
 struct store {
@@ -51,14 +60,15 @@ struct store {
 struct loc {
     const volatile void *address;
     size_t bytes;
-    const char *name;
+    const char *name;               /* NULL: none */
     unsigned index;
     bool plain;
     bool dead;                      /* freed */
     unsigned count;
-    struct store *mo[STORES_MAX];   /* in modification order */
+    uint64_t overlaps[LOC_WORDS];   /* of plain memory: other locations that share bytes with it */
     uint32_t touched[MODEL_THREADS_MAX]; /* clock of each thread's last access */
     uint32_t written[MODEL_THREADS_MAX]; /* clock of each thread's last plain write */
+    struct store *mo[STORES_MAX];   /* in modification order */
 };
 
 enum op_kind { OP_NONE, OP_LOAD, OP_WRITE, OP_LOCK, OP_UNLOCK, OP_JOIN, OP_YIELD, OP_SLEEP };
@@ -70,6 +80,14 @@ struct op {
 };
 
 enum thread_state { THREAD_NONE, THREAD_LIVE, THREAD_DONE };
+enum outcome { COMPLETE, FAILED, PRUNED, AGAIN };
+
+/* A thread's look at a location in its present round (the stretch between two yields). */
+struct look {
+    uint32_t key;                   /* of the store last read or written */
+    uint64_t value;                 /* its value */
+    uint64_t before;                /* if the thread wrote: the newest value before it did so first */
+};
 
 struct thread {
     void *sp;
@@ -80,25 +98,32 @@ struct thread {
     bool starting;                  /* runs to its first scheduling point, then back to its starter */
     unsigned starter;
     struct op op;                   /* pending while it is not running */
-    struct view now;                /* what happens before its next event */
-    struct view acquirable;         /* views of what it read relaxed: an acquire fence makes them its own */
-    struct view released;           /* its view at the last release fence: relaxed stores carry it */
-    uint32_t fresh[LOCS_MAX];       /* keys below this are too old after a yield; not a matter of happens-before */
-    unsigned fresh_locs;
-    bool yielded;
-    bool saw_stale;                 /* since the last yield some load returned an old value */
-    bool loaded;                    /* since the last yield there was a load */
-    uint64_t first_load_writes;     /* the count of writes at that time */
     int priority;                   /* PCT */
+    unsigned locks_held;
+    /* the round: what yields and time-outs ask */
+    uint64_t looked[LOC_WORDS];     /* locations with a look in this round */
+    uint64_t wrote[LOC_WORDS];      /* those of them that it wrote */
+    bool found_busy;                /* a lock, by model_try_lock */
+    uint64_t found_busy_drops;      /* the count of unlocks at that time */
+    bool let_through;               /* though nothing has changed, as nobody else can run */
+    unsigned let_through_count;
+    unsigned least_locs;            /* how much of `least` is in use */
     /* futex */
     const volatile void *sleeps_on;
     bool woken;
     bool timed;
+    bool timed_out;                 /* once; the next time-out needs something new */
     /* order.c: own seq_cst accesses, and what had departed at the last event and at the last event elsewhere */
     uint64_t own_sc;
     const struct loc *last_loc;
     uint64_t departed_last;
     uint64_t departed_other;
+    /* cleared by their counts, not by memset */
+    struct view now;                /* what happens before its next event */
+    struct view acquirable;         /* views of what it read relaxed: an acquire fence makes them its own */
+    struct view released;           /* its view at the last release fence: relaxed stores carry it */
+    struct look look[LOCS_MAX];
+    uint32_t least[LOCS_MAX];       /* keys below this are too old after a yield; not a matter of happens-before */
 };
 
 /* ---- engine.c ---- */
@@ -106,7 +131,6 @@ extern struct thread model__threads[MODEL_THREADS_MAX];
 extern unsigned model__thread_count;
 extern unsigned model__current;
 extern unsigned model__step;
-extern uint64_t model__writes;      /* so far in this execution; what spinning threads wait for */
 extern bool model__tracing;
 extern struct model_result model__result;
 extern const struct model_case *model__case;
@@ -119,13 +143,23 @@ static inline struct thread *self(void)
     return &model__threads[model__current];
 }
 
+void model__run_reset(void);
+enum outcome model__execute(void);
 void model__point(enum op_kind kind, const volatile void *address); /* another thread may run here */
-void model__touch(enum op_kind kind, const volatile void *address); /* this step also did that */
-unsigned model__choose(unsigned n);
-bool model__unbounded(void);
+bool model__point_at_unlock(void);
+void model__want_points_at_unlock(void); /* may end the execution, to begin the search again */
 __attribute__((noreturn, format(printf, 1, 2))) void model__fail(const char *format, ...);
+__attribute__((noreturn, format(printf, 1, 2))) void model__fail_limit(const char *format, ...); /* of the checker, not of what is checked */
 __attribute__((noreturn)) void model__prune(void);
 __attribute__((format(printf, 2, 3))) void model__trace(const struct model_site *at, const char *format, ...);
+
+/* ---- search.c ---- */
+void model__search_reset(void);
+unsigned model__choose(unsigned n);
+unsigned model__pick(unsigned enabled);
+void model__step_is(enum op_kind kind, const volatile void *address);
+int model__priority_new(void);
+void model__path_text(char *into, size_t bytes);
 
 /* ---- memory.c ---- */
 extern struct loc model__locs[LOCS_MAX];
@@ -133,17 +167,20 @@ extern unsigned model__loc_count;
 void model__memory_reset(void);
 struct loc *model__loc(const volatile void *address, size_t bytes, bool plain);
 struct loc *model__loc_if_known(const volatile void *address);
-uint64_t model__read(struct loc *l, uint32_t floor_key, const struct model_site *at); /* as a relaxed load, without a scheduling point */
+/* A load without a scheduling point, of nothing older than least_key. */
+uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order, const struct model_site *at);
 void model__view_join(struct view *into, const struct view *from);
 void model__view_copy(struct view *into, const struct view *from);
 code model__seen(const struct view *v, const struct loc *l);
-void model__freshen(struct thread *t);
+bool model__round_worthwhile(const struct thread *t); /* could another round differ from the last? */
+void model__round_new(struct thread *t);
 void model__tick(void);             /* an event is over */
 
 /* ---- order.c ---- */
 void model__order_reset(void);
 void model__order_fence(void);
 void model__order_access(struct loc *l, bool reads, uint32_t read_key, bool writes, uint32_t write_key, bool seq_cst);
+void model__order_plain(const struct loc *l);
 void model__order_elsewhere(void);  /* an event without a location */
 
 /* ---- plain.c ---- */
@@ -151,10 +188,15 @@ void model__plain_reset(void);
 void model__plain_end(void);
 void model__touch_loc(struct loc *l);
 void model__check_not_freed(const volatile void *address, size_t bytes);
+bool model__ordered(uint32_t clock, unsigned thread); /* does that thread's event happen before this one's next? */
+const char *model__name_of(const volatile void *address); /* NULL: none */
 
 /* ---- sync.c ---- */
 void model__sync_reset(void);
 bool model__lock_free(const volatile void *lock);
+void model__check_no_lock_held(void);
+void model__free_locks(const char *memory, size_t bytes); /* that lie there */
+extern uint64_t model__drops;       /* unlocks so far in this execution */
 
 /* ---- main.c: orders made weaker ---- */
 enum weaken { WEAKEN_ACQUIRE = 1, WEAKEN_RELEASE = 2, WEAKEN_SEQ_CST = 4, WEAKEN_FENCE = 8 };

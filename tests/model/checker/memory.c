@@ -41,10 +41,7 @@ void model__memory_reset(void)
 
 static void view_grow(struct view *v, unsigned locs)
 {
-    for (; v->locs < locs; v->locs++) {
-        v->seen[v->locs] = 0;
-        v->wrote[v->locs] = 0;
-    }
+    for (; v->locs < locs; v->locs++) v->loc[v->locs] = (struct known){0, 0};
 }
 
 void model__view_join(struct view *into, const struct view *from)
@@ -55,21 +52,19 @@ void model__view_join(struct view *into, const struct view *from)
     into->departed |= from->departed;
     view_grow(into, from->locs);
     for (unsigned i = 0; i < from->locs; i++) {
-        if (from->seen[i] > into->seen[i]) into->seen[i] = from->seen[i];
-        if (from->wrote[i] > into->wrote[i]) into->wrote[i] = from->wrote[i];
+        if (from->loc[i].seen > into->loc[i].seen) into->loc[i].seen = from->loc[i].seen;
+        if (from->loc[i].wrote > into->loc[i].wrote) into->loc[i].wrote = from->loc[i].wrote;
     }
 }
 
 void model__view_copy(struct view *into, const struct view *from)
 {
-    memcpy(into, from, offsetof(struct view, seen));
-    memcpy(into->seen, from->seen, from->locs * sizeof(code));
-    memcpy(into->wrote, from->wrote, from->locs * sizeof(code));
+    memcpy(into, from, offsetof(struct view, loc) + from->locs * sizeof(from->loc[0]));
 }
 
 code model__seen(const struct view *v, const struct loc *l)
 {
-    return l->index < v->locs ? v->seen[l->index] : 0;
+    return l->index < v->locs ? v->loc[l->index].seen : 0;
 }
 
 static bool view_is_empty(const struct view *v)
@@ -81,7 +76,7 @@ static bool view_is_empty(const struct view *v)
 
 static struct view *view_new(const struct view *from)
 {
-    if (view_count == VIEWS_MAX) model__fail("too many stores in one execution (VIEWS_MAX)");
+    if (view_count == VIEWS_MAX) model__fail_limit("too many stores in one execution (VIEWS_MAX)");
     struct view *v = &view_pool[view_count++];
     model__view_copy(v, from);
     return v;
@@ -103,8 +98,8 @@ struct loc *model__loc_if_known(const volatile void *address)
 
 static struct store *store_new(struct loc *l, unsigned at_index, uint64_t value, uint32_t key)
 {
-    if (l->count == STORES_MAX) model__fail("too many stores to one location (STORES_MAX)");
-    if (store_count == sizeof(store_pool) / sizeof(store_pool[0])) model__fail("too many stores in one execution");
+    if (l->count == STORES_MAX) model__fail_limit("too many stores to one location (STORES_MAX)");
+    if (store_count == sizeof(store_pool) / sizeof(store_pool[0])) model__fail_limit("too many stores in one execution");
     struct store *s = &store_pool[store_count++];
     for (unsigned i = l->count++; i > at_index; i--) l->mo[i] = l->mo[i - 1];
     l->mo[at_index] = s;
@@ -119,23 +114,50 @@ static uint64_t raw_value(const volatile void *address, size_t bytes)
     return raw;
 }
 
+static bool overlap(const struct loc *a, const struct loc *b)
+{
+    return (uintptr_t)a->address < (uintptr_t)b->address + b->bytes && (uintptr_t)b->address < (uintptr_t)a->address + a->bytes;
+}
+
+/* Plain memory may be written as a whole and read in parts; an atomic is one object of one size. */
+static void find_overlaps(struct loc *l)
+{
+    for (unsigned i = 0; i < model__loc_count; i++) {
+        struct loc *other = &model__locs[i];
+        if (other == l || !overlap(l, other)) continue;
+        if (!l->plain || !other->plain) model__fail("an atomic overlaps with memory that is accessed with another address or size");
+        l->overlaps[i / 64] |= 1ull << i % 64;
+        other->overlaps[l->index / 64] |= 1ull << l->index % 64;
+    }
+}
+
 static struct loc *loc_new(const volatile void *address, size_t bytes, bool plain)
 {
-    if (model__loc_count == LOCS_MAX) model__fail("too many locations in one execution (LOCS_MAX)");
+    if (model__loc_count == LOCS_MAX) model__fail_limit("too many locations in one execution (LOCS_MAX)");
     struct loc *l = &model__locs[model__loc_count];
     memset(l, 0, offsetof(struct loc, mo));
-    memset(l->touched, 0, sizeof(l->touched));
-    memset(l->written, 0, sizeof(l->written));
     l->address = address;
     l->bytes = bytes;
     l->plain = plain;
+    l->name = model__name_of(address);
     l->index = model__loc_count++;
     unsigned b = bucket_of(address);
     while (buckets[b].stamp == stamp) b = (b + 1) % BUCKETS;
     buckets[b].stamp = stamp;
     buckets[b].loc = l;
     if (!plain) store_new(l, 0, raw_value(address, bytes), KEY_GAP);
+    find_overlaps(l);
     return l;
+}
+
+static void check_size(struct loc *l, size_t bytes)
+{
+    if (l->bytes == bytes) return;
+    if (!l->plain) model__fail("an atomic is accessed with two sizes, %zu and %zu bytes", l->bytes, bytes);
+    if (bytes < l->bytes) return;
+    model__check_not_freed(l->address, bytes);
+    l->bytes = bytes;
+    find_overlaps(l);
 }
 
 struct loc *model__loc(const volatile void *address, size_t bytes, bool plain)
@@ -147,6 +169,7 @@ struct loc *model__loc(const volatile void *address, size_t bytes, bool plain)
     }
     if (l->dead) model__fail("use after free");
     if (l->plain != plain) model__fail("one address is used both as an atomic and as plain memory");
+    check_size(l, bytes);
     if (!plain && raw_value(address, bytes) != l->mo[l->count - 1]->value) {
         model__fail("an atomic was written around the checker (memset, plain assignment): use store_relaxed");
     }
@@ -159,17 +182,8 @@ static uint32_t floor_key(const struct loc *l)
 {
     const struct thread *t = self();
     uint32_t key = model__seen(&t->now, l) >> 1;
-    if (l->index < t->fresh_locs && t->fresh[l->index] > key) key = t->fresh[l->index];
+    if (l->index < t->least_locs && t->least[l->index] > key) key = t->least[l->index];
     return key;
-}
-
-void model__freshen(struct thread *t)
-{
-    for (unsigned i = 0; i < model__loc_count; i++) {
-        struct loc *l = &model__locs[i];
-        t->fresh[i] = l->count ? l->mo[l->count - 1]->key : 0;
-    }
-    t->fresh_locs = model__loc_count;
 }
 
 /* Index of the oldest store not before `key`. */
@@ -180,19 +194,75 @@ static unsigned first_from(const struct loc *l, uint32_t key)
     return i;
 }
 
-static void note_load(struct loc *l, unsigned index)
+/* ---- rounds: what a spinning thread has looked at ---- */
+
+static void note_look(const struct loc *l, const struct store *s)
 {
     struct thread *t = self();
-    if (!t->loaded) t->first_load_writes = model__writes;
-    t->loaded = true;
-    if (index + 1 < l->count) t->saw_stale = true;
+    t->looked[l->index / 64] |= 1ull << l->index % 64;
+    t->look[l->index].key = s->key;
+    t->look[l->index].value = s->value;
 }
+
+/* Before the store is made. */
+static void note_write(const struct loc *l)
+{
+    struct thread *t = self();
+    if (t->wrote[l->index / 64] >> l->index % 64 & 1) return;
+    t->wrote[l->index / 64] |= 1ull << l->index % 64;
+    t->look[l->index].before = l->mo[l->count - 1]->value;
+}
+
+/* Another value has come since, or was there already and not seen. Stores of the same value are no news: two threads that exchange 1 for 1 would keep
+ * each other going. */
+static bool news(const struct loc *l, const struct look *look)
+{
+    for (unsigned i = l->count; i-- > 0 && l->mo[i]->key > look->key;)
+        if (l->mo[i]->value != look->value) return true;
+    return false;
+}
+
+bool model__round_worthwhile(const struct thread *t)
+{
+    bool looked = t->found_busy;
+    if (t->found_busy && model__drops != t->found_busy_drops) return true;
+    for (unsigned i = 0; i < model__loc_count; i++) {
+        const struct loc *l = &model__locs[i];
+        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
+        looked = true;
+        if (news(l, &t->look[i])) return true;
+        if (t->wrote[i / 64] >> i % 64 & 1 && l->mo[l->count - 1]->value != t->look[i].before) return true;
+    }
+    return !looked;
+}
+
+static void least_grow(struct thread *t, unsigned locs)
+{
+    for (; t->least_locs < locs; t->least_locs++) t->least[t->least_locs] = 0;
+}
+
+void model__round_new(struct thread *t)
+{
+    least_grow(t, model__loc_count);
+    for (unsigned i = 0; i < model__loc_count; i++) {
+        const struct loc *l = &model__locs[i];
+        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
+        unsigned next = first_from(l, t->look[i].key + 1);
+        if (next < l->count && l->mo[next]->key > t->least[i]) t->least[i] = l->mo[next]->key;
+    }
+    memset(t->looked, 0, sizeof(t->looked));
+    memset(t->wrote, 0, sizeof(t->wrote));
+    t->found_busy = false;
+}
+
+/* ---- what is learnt ---- */
 
 static void set_seen(struct thread *t, const struct loc *l, code c, bool write)
 {
     view_grow(&t->now, l->index + 1);
-    if (c > t->now.seen[l->index]) t->now.seen[l->index] = c;
-    if (write && c > t->now.wrote[l->index]) t->now.wrote[l->index] = c;
+    struct known *k = &t->now.loc[l->index];
+    if (c > k->seen) k->seen = c;
+    if (write && c > k->wrote) k->wrote = c;
 }
 
 static void learn(const struct store *s, bool acquire)
@@ -212,7 +282,6 @@ static void write_memory(struct loc *l)
 {
     uint64_t newest = l->mo[l->count - 1]->value;
     memcpy((void *)l->address, &newest, l->bytes);
-    model__writes++;
 }
 
 static struct view *view_of_store(bool release, const struct view *passed_on)
@@ -246,6 +315,14 @@ static enum model_order effective(const struct model_site *at, enum model_order 
 
 /* ---- loads ---- */
 
+static const char *label(const struct loc *l)
+{
+    static char text[64];
+    if (!l->name) return "";
+    snprintf(text, sizeof(text), "[%s] ", l->name);
+    return text;
+}
+
 static const char *where(const struct store *s, char *buffer, size_t bytes)
 {
     if (!s->at) return "initial";
@@ -258,35 +335,18 @@ static void trace_read(const struct model_site *at, const struct loc *l, unsigne
     char text[64];
     const struct store *s = l->mo[index];
     if (!model__tracing) return;
-    model__trace(at, "-> 0x%llx  (%s%s)", (unsigned long long)s->value, where(s, text, sizeof(text)),
+    model__trace(at, "%s-> 0x%llx  (%s%s)", label(l), (unsigned long long)s->value, where(s, text, sizeof(text)),
                  index + 1 < l->count ? ", not the newest" : "");
 }
 
-uint64_t model__read(struct loc *l, uint32_t least, const struct model_site *at)
+uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order, const struct model_site *at)
 {
     uint32_t key = floor_key(l);
-    unsigned from = first_from(l, key > least ? key : least);
+    unsigned from = first_from(l, key > least_key ? key : least_key);
     unsigned index = l->count - 1 - model__choose(l->count - from);
     struct store *s = l->mo[index];
 
-    note_load(l, index);
-    model__touch_loc(l);
-    set_seen(self(), l, 2 * s->key + 1, false);
-    learn(s, false);
-    trace_read(at, l, index);
-    return s->value;
-}
-
-uint64_t model_load(const struct model_site *at, const volatile void *p, size_t bytes, enum model_order order)
-{
-    order = effective(at, order);
-    model__point(OP_LOAD, p);
-    struct loc *l = model__loc(p, bytes, false);
-    unsigned from = first_from(l, floor_key(l));
-    unsigned index = l->count - 1 - model__choose(l->count - from);
-    struct store *s = l->mo[index];
-
-    note_load(l, index);
+    note_look(l, s);
     model__touch_loc(l);
     trace_read(at, l, index);
     set_seen(self(), l, 2 * s->key + 1, false);
@@ -294,6 +354,13 @@ uint64_t model_load(const struct model_site *at, const volatile void *p, size_t 
     model__order_access(l, true, s->key, false, 0, order == MODEL_seq_cst);
     model__tick();
     return s->value;
+}
+
+uint64_t model_load(const struct model_site *at, const volatile void *p, size_t bytes, enum model_order order)
+{
+    order = effective(at, order);
+    model__point(OP_LOAD, p);
+    return model__read(model__loc(p, bytes, false), 0, order, at);
 }
 
 /* ---- stores ---- */
@@ -318,7 +385,7 @@ static uint32_t key_at(const struct loc *l, unsigned place)
     if (place == l->count) return l->mo[place - 1]->key + KEY_GAP;
     uint32_t below = l->mo[place - 1]->key;
     uint32_t above = l->mo[place]->key;
-    if (above - below < 2) model__fail("too many stores between two others (KEY_GAP)");
+    if (above - below < 2) model__fail_limit("too many stores between two others (KEY_GAP)");
     return below + (above - below) / 2;
 }
 
@@ -334,16 +401,18 @@ void model_store(const struct model_site *at, volatile void *p, size_t bytes, ui
     struct loc *l = model__loc(p, bytes, false);
     unsigned place = choose_place(l);
     uint32_t key = key_at(l, place);
+    note_write(l);
     struct store *s = store_new(l, place, clip(value, bytes), key);
 
     s->at = at;
+    note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * key, true);
     model__order_access(l, false, 0, true, key, order == MODEL_seq_cst);
     s->view = view_of_store(releases(order), NULL);
     write_memory(l);
     if (model__tracing) {
-        model__trace(at, "= 0x%llx%s", (unsigned long long)s->value, place + 1 < l->count ? "  (before newer stores)" : "");
+        model__trace(at, "%s= 0x%llx%s", label(l), (unsigned long long)s->value, place + 1 < l->count ? "  (before newer stores)" : "");
     }
     model__tick();
 }
@@ -380,16 +449,18 @@ static void write_after(struct loc *l, unsigned index, uint64_t value, enum mode
 {
     struct store *read = l->mo[index];
     uint32_t key = key_at(l, index + 1);
+    note_write(l);
     struct store *s = store_new(l, index + 1, clip(value, l->bytes), key);
 
     read->read_by_rmw = true;
     s->at = at;
+    note_look(l, s);
     set_seen(self(), l, 2 * key, true);
     model__order_access(l, true, read->key, true, key, order == MODEL_seq_cst);
     s->view = view_of_store(releases(order), read->view);
     write_memory(l);
     if (model__tracing) {
-        model__trace(at, "0x%llx -> 0x%llx%s", (unsigned long long)read->value, (unsigned long long)s->value,
+        model__trace(at, "%s0x%llx -> 0x%llx%s", label(l), (unsigned long long)read->value, (unsigned long long)s->value,
                      index + 2 < l->count ? "  (before newer stores)" : "");
     }
 }
@@ -402,7 +473,7 @@ uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, 
     unsigned index = choose_read(l, NULL);
     struct store *s = l->mo[index];
 
-    note_load(l, index);
+    note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * s->key + 1, false);
     learn(s, acquires(order));
@@ -416,13 +487,14 @@ bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint
 {
     good = effective(at, good);
     if (at == model__weak_site && model__weak_how == WEAKEN_ACQUIRE) bad = MODEL_relaxed;
+    if (at == model__weak_site && model__weak_how == WEAKEN_SEQ_CST && bad == MODEL_seq_cst) bad = MODEL_acquire;
     model__point(OP_WRITE, p);
     struct loc *l = model__loc(p, bytes, false);
     unsigned index = choose_read(l, expected);
     struct store *s = l->mo[index];
     bool same = s->value == *expected;
 
-    note_load(l, index);
+    note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * s->key + 1, false);
     learn(s, acquires(same ? good : bad));

@@ -48,15 +48,17 @@ unsigned model_self(void);
 #define model_assert(fact) ((fact) ? (void)0 : model_fail_at(#fact, __FILE__, __LINE__))
 void model_fail_at(const char *what, const char *file, int line); /* does not return to the caller */
 
-/* One of 0..n-1; all are tried. For what the outside world decides. */
+/* One of 0..n-1; all are tried. For what the outside world decides. n is 1 to 65535. */
 unsigned model_choose(unsigned n);
 
 /* Memory that the checker watches. Zeroed; never given out twice in one execution; what is left at the end is a leak. */
 void *model_alloc(size_t bytes);
 void model_free(void *memory);
 
-/* "Let others run first": the loop cannot go on before somebody else has written. Loads that follow see the newest values.
- * cpu_pause() is this. A spin loop without it is reported as endless. */
+/* "Let others run first": inside a loop that waits for a value. The loop goes on only once something it looked at has changed, and then sees something
+ * newer than before, so it ends; if nobody is left who could change it, that is a livelock. cpu_pause() is this. A loop that waits without it is reported
+ * as endless. A loop that spins a bounded number of times and then gives up does so here only when nobody else can run: to have giving up tried at every
+ * moment, set the bound to zero, or to model_choose. */
 void model_yield(void);
 
 /* A lock as a primitive, two scheduling points instead of a dozen; any address serves. model_try_lock never waits. */
@@ -74,10 +76,12 @@ void model_name(const volatile void *address, const char *name);
 
 /* ---- what is run ----------------------------------------------------------------------------------------------------------------------- */
 
+#define MODEL_PREEMPTIONS 3
+
 struct model_case {
     const char *name;
     void (*run)(void);              /* the test: thread 0 */
-    unsigned preemptions;           /* bound on switches away from a thread that could go on; 0: MODEL_PREEMPTIONS (3) */
+    unsigned preemptions;           /* bound on switches away from a thread that could go on; 0: MODEL_PREEMPTIONS */
     bool unbounded;                 /* all interleavings instead, thinned by sleep sets */
     unsigned pct_depth;             /* instead: randomised priorities, for bugs that need up to so many ordering constraints */
     uint64_t executions_max;        /* stop after so many; 0: never for a search, 20,000 for randomised */
@@ -86,12 +90,14 @@ struct model_case {
     bool must_fail;                 /* a mutant that the checker must catch: the case fails if it survives */
     const char *why;                /* for must_fail: a word that the failure must contain; NULL: any */
     bool weaken;                    /* then run it again for each acquire, release and fence it met, made weaker: each must be caught */
+    uint64_t seed;                  /* of a randomised search; 0: that of --seed, which is 1 unless given */
 };
 
 /* The planted fault that the case asked for; 0 for none. Broken twins in tests/model look at this. */
 extern int model_mutant;
 
-/* Places whose order may be weaker than written without any case of the program failing, with the reason; the end of the list has file NULL. */
+/* Places whose order may be weaker than written without any case of the program failing, with the reason; the end of the list has file NULL. An entry
+ * that excuses nothing (the place is caught after all, or is gone) fails the program, unless --case leaves cases out. */
 struct model_spare {
     const char *file;               /* ends with this */
     const char *text;               /* the operation's text contains this, e.g. "load_acquire(&q->head" */
@@ -107,12 +113,16 @@ struct model_result {
     uint64_t pruned;                /* cut short: equivalent to another, or forbidden by the seq_cst rules */
     uint64_t steps;
     bool failed;
+    bool limit;                     /* failed by a limit of the checker (LOCS_MAX, an endless loop ...), not by what was checked */
     bool exhausted;                 /* every choice within the bound was taken */
     char why[256];
-    char path[4096];                /* replays the failure */
+    char path[24576];               /* replays the failure */
 };
 
 /* One case, for programs that look at the result themselves. */
 struct model_result model_run(const struct model_case *c);
+
+/* One execution of a case, along the path of an earlier failure. */
+struct model_result model_replay(const struct model_case *c, const char *path);
 
 #endif

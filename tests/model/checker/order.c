@@ -10,7 +10,13 @@
  *     scb       sb, or sb to another location hb sb from another location, or hb at one location, or mo, or fr
  * Each fence keeps, per location, the last access before it (its thread's view) and the first access after it that anybody made so far: then "a eco b" is
  * one comparison of codes (internal.h). Nothing here depends on the order in which the checker happened to run the events: a fence is no scheduling
- * point. One place is coarser than RC11: a fence that happens before a seq_cst access is before it in psc whatever the path.
+ * point.
+ *
+ * EXACT  Edges are drawn from a fence to every access that it happens before, and from an access to every fence that it happens before, though RC11 has
+ *        them only for some of the ways to happen before. Such an edge closes no cycle that RC11 does not have: psc_base leaves an access a by scb only,
+ *        so for   fence hb a, a scb n   it has   fence (hb scb) n   as well, and the same mirrored for   n scb a, a hb fence.
+ *        tests/model/oracle compares all this with the axioms, on random programs.
+ * sb to another location  means also a fence, a plain access, a lock, the start or end of a thread: all but an access of the same address.
  */
 #include "internal.h"
 
@@ -24,10 +30,9 @@ struct event {
     code lowest;                    /* of an access: its read, or its write if it reads nothing */
     code write;                     /* of an access: 0 if it writes nothing */
     unsigned locs;
-    code before_seen[LOCS_MAX];     /* of a fence: the last access before it */
-    code before_wrote[LOCS_MAX];    /* the last write before it */
-    code after[LOCS_MAX];           /* the first access after it, NO_CODE if none; valid up to after_locs */
+    struct known before[LOCS_MAX];  /* of a fence: the last access and the last write before it */
     unsigned after_locs;
+    code after[LOCS_MAX];           /* the first access after it, NO_CODE if none */
 };
 
 static struct event events[SC_MAX];
@@ -56,7 +61,7 @@ static void edge(unsigned from, unsigned to)
 
 static unsigned event_new(bool fence)
 {
-    if (event_count == SC_MAX) model__fail("too many seq_cst events in one execution (SC_MAX)");
+    if (event_count == SC_MAX) model__fail_limit("too many seq_cst events in one execution (SC_MAX)");
     unsigned e = event_count++;
     reach[e] = 0;
     events[e].fence = fence;
@@ -70,12 +75,12 @@ static unsigned event_new(bool fence)
 
 static code before_seen(const struct event *f, const struct loc *l)
 {
-    return l->index < f->locs ? f->before_seen[l->index] : 0;
+    return l->index < f->locs ? f->before[l->index].seen : 0;
 }
 
 static code before_wrote(const struct event *f, const struct loc *l)
 {
-    return l->index < f->locs ? f->before_wrote[l->index] : 0;
+    return l->index < f->locs ? f->before[l->index].wrote : 0;
 }
 
 static code after(const struct event *f, const struct loc *l)
@@ -104,7 +109,12 @@ static void at_location(const struct loc *l)
 
 void model__order_elsewhere(void)
 {
-    at_location(NULL);
+    if (accesses) at_location(NULL); /* before the first seq_cst access nobody departs from one */
+}
+
+void model__order_plain(const struct loc *l)
+{
+    if (accesses) at_location(l);
 }
 
 /* ---- fences ---- */
@@ -113,7 +123,7 @@ static bool fence_precedes_by_eco(const struct event *f, const struct view *v)
 {
     unsigned locs = f->after_locs < v->locs ? f->after_locs : v->locs;
     for (unsigned i = 0; i < locs; i++)
-        if (f->after[i] < v->seen[i]) return true;
+        if (f->after[i] < v->loc[i].seen) return true;
     return false;
 }
 
@@ -127,8 +137,7 @@ void model__order_fence(void)
     model__order_elsewhere();
     f->locs = now->locs;
     f->after_locs = 0;
-    memcpy(f->before_seen, now->seen, now->locs * sizeof(code));
-    memcpy(f->before_wrote, now->wrote, now->locs * sizeof(code));
+    memcpy(f->before, now->loc, now->locs * sizeof(now->loc[0]));
     EACH_BIT(i, now->sc) edge(i, e);
     EACH_BIT(i, fences & ~(1ull << e)) if (fence_precedes_by_eco(&events[i], now)) edge(i, e);
     EACH_BIT(i, accesses) if (events[i].lowest < before_wrote(f, events[i].loc)) edge(i, e);
