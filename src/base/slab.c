@@ -211,7 +211,7 @@ void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
     uint32_t cls = plain_read(&chunk->cls);
 
     weft__slab_poison(block + 1, plain_read(&chunk->block_bytes) - sizeof(*block));
-    struct weft__slab_bin *bin = &slab->bins[(home->number + cls) % WEFT__SLAB_BINS];
+    struct weft__slab_bin *bin = &slab->bins[(plain_read(&home->number) + cls) % WEFT__SLAB_BINS];
     if (bin->home != home || bin->cls != cls) {
         bin_send(slab, bin);
         bin->home = home;
@@ -308,12 +308,12 @@ static bool borrow_from(struct weft__slab *slab, struct weft__slab *peer, unsign
 /* Begins with the neighbour in the list, so that several borrowers do not all come to the same peer first. */
 static bool borrow(struct weft__slab *slab, unsigned cls)
 {
-    for (struct weft__slab *peer = slab->next; peer; peer = peer->next) {
+    for (struct weft__slab *peer = plain_read(&slab->next); peer; peer = plain_read(&peer->next)) {
         if (borrow_from(slab, peer, cls)) return true;
     }
     /* [slab-peer] with slab_init: the peers are initialised. */
     struct weft__slab *newest = load_acquire(&slab->group->slabs);
-    for (struct weft__slab *peer = newest; peer != slab; peer = peer->next) {
+    for (struct weft__slab *peer = newest; peer != slab; peer = plain_read(&peer->next)) {
         if (borrow_from(slab, peer, cls)) return true;
     }
     return false;
@@ -342,11 +342,13 @@ void weft__slab_init(struct weft__slab *slab, struct weft__slab_group *group)
     for (unsigned i = 0; i < WEFT__SLAB_CLASSES; i++) {
         store_relaxed(&slab->returned[i], NULL); /* relaxed: not published yet */
     }
-    slab->number = fetch_add_relaxed(&group->slab_count, 1); /* relaxed: only its value counts */
-    slab->next = load_acquire(&group->slabs);                /* [slab-peer] with the CAS below */
-    /* [slab-peer] with borrow and the load above: publishes the slab, and passes on the older ones. */
-    while (!cas_acq_rel(&group->slabs, &slab->next, slab))
-        continue;
+    /* relaxed: only its value counts. */
+    plain_write(&slab->number, fetch_add_relaxed(&group->slab_count, 1));
+    struct weft__slab *older = load_relaxed(&group->slabs); /* relaxed: a guess, the CAS decides */
+    do {
+        plain_write(&slab->next, older);
+        /* [slab-peer] with borrow and with this: publishes the slab, and sees the older ones. */
+    } while (!cas_acq_rel(&group->slabs, &older, slab));
 }
 
 /* The free list becomes the foremost batch; an owner that still has returned blocks lying there has lent enough. */

@@ -25,7 +25,7 @@ struct item {
 };
 
 static struct weft__slab_group group;
-static struct weft__slab a, b, c;
+static struct weft__slab a, b, c, d;
 
 /* ---- a source of memory: an arena, zeroed before each execution ---- */
 
@@ -107,6 +107,15 @@ static void put(struct weft__slab *s, struct item *i)
 }
 
 static struct item *items[3];
+static bool c_joined;
+static bool d_joined;
+
+/* The third slab joins late, in the cases that are about it. */
+static void c_joins(void)
+{
+    weft__slab_init(&c, &group);
+    c_joined = true;
+}
 
 static void begin(void)
 {
@@ -116,7 +125,8 @@ static void begin(void)
     weft__slab_group_init(&group, &source);
     weft__slab_init(&a, &group);
     weft__slab_init(&b, &group);
-    weft__slab_init(&c, &group);
+    c_joined = false;
+    d_joined = false;
     for (int i = 0; i < 3; i++) items[i] = get(&a); /* the chunk is full */
 }
 
@@ -125,7 +135,8 @@ static void end(uint64_t in_use)
     model_join();
     weft__slab_flush(&a);
     weft__slab_flush(&b);
-    weft__slab_flush(&c);
+    if (c_joined) weft__slab_flush(&c);
+    if (d_joined) weft__slab_flush(&d);
     uint64_t used = weft__slab_group_check(&group);
     model_assert(used == in_use);
 }
@@ -178,6 +189,7 @@ static void foreign_free_against_alloc(void)
 static void two_foreign_frees_against_alloc(void)
 {
     begin();
+    c_joins();
     model_thread(b_frees_one, NULL);
     model_thread(c_frees_one, NULL);
     (void)get(&a);
@@ -188,6 +200,7 @@ static void two_foreign_frees_against_alloc(void)
 static void borrower_against_owner(void)
 {
     begin();
+    c_joins();
     model_thread(b_frees_two, NULL);
     model_thread(c_gets_one, NULL);
     (void)get(&a);
@@ -208,9 +221,60 @@ static void adoption_against_foreign_free(void)
 {
     begin();
     model_thread(b_frees_one, NULL);
+    c_joins();
     weft__slab_adopt(&c, &a);
     (void)get(&c);
     end(3);
+}
+
+static void c_joins_and_gets(void *arg)
+{
+    (void)arg;
+    c_joins();
+    (void)get(&c);
+}
+
+static void d_joins_and_gets(void *arg)
+{
+    (void)arg;
+    weft__slab_init(&d, &group);
+    d_joined = true;
+    (void)get(&d);
+}
+
+static void b_gets_one(void *arg)
+{
+    (void)arg;
+    (void)get(&b);
+}
+
+/* A slab joins the group while others look for peers to borrow from. */
+static void a_slab_joins(void)
+{
+    begin();
+    model_thread(c_joins_and_gets, NULL);
+    model_thread(b_gets_one, NULL);
+    end(5);
+}
+
+/* Two join at once: the younger looks at the older one. */
+static void two_slabs_join(void)
+{
+    begin();
+    model_thread(c_joins_and_gets, NULL);
+    model_thread(d_joins_and_gets, NULL);
+    end(5);
+}
+
+/* The owner lends its own free blocks; a borrower comes after all that the owner did with them. */
+static void share_against_a_borrower(void)
+{
+    begin();
+    put(&a, items[0]);
+    model_thread(b_gets_one, NULL);
+    put(&a, items[1]);
+    weft__slab_share(&a);
+    end(2);
 }
 
 /* ---- the registry ---- */
@@ -266,13 +330,23 @@ static const struct model_case cases[] = {
     {.name = "slab: a borrower against the owner", .run = borrower_against_owner, .preemptions = 2, .weaken = true},
     {.name = "slab: free and get against the owner", .run = free_and_get_against_owner, .preemptions = 3, .weaken = true},
     {.name = "slab: adoption against a foreign free", .run = adoption_against_foreign_free, .unbounded = true, .weaken = true},
+    {.name = "slab: another slab joins meanwhile", .run = a_slab_joins, .preemptions = 2, .weaken = true},
+    {.name = "slab: two slabs join at once", .run = two_slabs_join, .preemptions = 2, .weaken = true},
+    {.name = "slab: the owner shares, another borrows", .run = share_against_a_borrower, .unbounded = true, .weaken = true},
     {.name = "slab: walk and find against a new chunk", .run = walk_against_a_new_chunk, .preemptions = 2, .weaken = true},
     {.name = "mutant: takes one batch by CAS", .run = borrower_against_owner, .preemptions = 2, .mutant = POPS_ONE_BY_CAS, .must_fail = true},
     {.name = "mutant: takes all by a store", .run = foreign_free_against_alloc, .unbounded = true, .mutant = LOOKS_INSTEAD_OF_EXCHANGE, .must_fail = true},
     {.name = "mutant: frees into the home's own list", .run = foreign_free_against_alloc, .unbounded = true, .mutant = FREES_TO_ITSELF, .must_fail = true},
 };
 
+static const struct model_spare spare[] = {
+    {"base/slab.c", "load_acquire(&group->top", "a leaf comes zeroed from a source that nobody else has seen; kept for sources that zero used memory"},
+    {"base/slab.c", "load_acquire(at)", "as above"},
+    {"base/slab.c", "cas_acq_rel(at, leaf)", "as above"},
+    {NULL, NULL, NULL},
+};
+
 int main(int argc, char **argv)
 {
-    return model_main(argc, argv, cases, MODEL_COUNT(cases));
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
 }
