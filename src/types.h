@@ -7,10 +7,16 @@
 
 #include "base/atomic.h"
 
+#include <weft/task.h>
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct weft_task;
+struct weft__worker;
+struct weft__fiber;
+struct weft__stacks;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -20,7 +26,7 @@ struct weft_task;
 struct weft_task {
     _Atomic uint64_t state;         /*  0 flags 16 | references 16 | generation 32        [all, through task/state.c] */
     struct weft_task *_Atomic link; /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
-    const void *site;               /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
+    const struct weft_site *site;   /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
@@ -29,13 +35,10 @@ struct weft_task {
     _Atomic uint32_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
 } __attribute__((aligned(16)));     /* as all blocks are; wakers keep tags in the low bits */
 
-/* ---- waker: the right to have one task polled again, in one word ------------------------------------------------------------------------
+/* ---- waker: struct weft_waker is public (weft/task.h) -------------------------------------------------------------------------------------
  *
  * A task's address, or with the low bit set the address of a foreign waker (task/waker.h); zero is no waker. It holds no reference: whoever waits
  * takes the waker back before it may die. */
-struct weft_waker {
-    uintptr_t word;
-};
 
 /* ---- sched_ops: how a task that was claimed reaches a queue, without the lower floors knowing what a worker is ----------------------------
  *
@@ -49,6 +52,26 @@ struct weft__sched_ops {
 struct weft__sched {
     const struct weft__sched_ops *ops;
     void *self;                     /* what the table's functions get as `sched` */
+};
+
+/* ---- cx: what a poll is given; lives on the poller's stack or in its worker ---------------------------------------------------------------- */
+struct weft_cx {
+    struct weft_waker waker;        /* of the task that polls */
+    int why;                        /* 0, -ECANCELED or -ETIME */
+    uint32_t budget;                /* operations left in this poll */
+    bool yielded;                   /* the poll asks to be queued again, behind the others, although nobody woke it */
+};
+
+/* ---- here: what this thread is doing; found by weft__here() (task/here.h) and by nothing else ---------------------------------------------
+ *
+ * After every suspension of a fiber it is another thread's: read it again, as `cx`. */
+struct weft__here {
+    struct weft_rt *entered;        /* weft_rt_enter; NULL: none */
+    struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
+    struct weft_task *task;         /* whose poll runs; NULL: none */
+    struct weft_cx *cx;             /* of that poll */
+    struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */
+    struct weft__stacks *stacks;    /* where fibers polled here get their stacks; NULL: none */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

@@ -6,5 +6,8 @@
 #define WEFT_WEFT_H
 
 #include <weft/version.h>
+#include <weft/task.h>
+#include <weft/fiber.h>
+#include <weft/rt.h>
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt - a runtime: workers that run tasks.
+ */
+#ifndef WEFT_RT_H
+#define WEFT_RT_H
+
+#include <weft/task.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All that a runtime can be told. Zero means the default, which the environment variable of the comment overrides. */
+typedef struct weft_rt_opts {
+    int workers;                               /* WEFT_WORKERS: threads; default: usable CPUs. -1: current-thread */
+    const char *name;                          /* of threads, in front of a number; default "weft" */
+    size_t thread_stack_bytes;                 /* WEFT_THREAD_STACK: of worker threads; default: the system's */
+    size_t stack_bytes;                        /* WEFT_STACK: of fibers; default 256 KiB */
+    bool pin_threads;                          /* WEFT_PIN: each worker on a CPU of its own */
+    unsigned tick_max;                         /* WEFT_TICK: polls between looks at the inject queue; default 61 */
+    unsigned budget;                           /* WEFT_BUDGET: operations per poll; default 128 */
+    unsigned spin_us;                          /* WEFT_SPIN: longest search before a worker sleeps; default 20 */
+    uint64_t seed;                             /* WEFT_SEED: of all randomness; default: from the clock */
+    bool make_default;                         /* the process's default runtime, for threads that entered none */
+    void (*on_thread_start)(weft_rt *, unsigned worker);
+    void (*on_thread_stop)(weft_rt *, unsigned worker);
+} weft_rt_opts;
+
+/* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
+WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
+
+/* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks. */
+WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
+
+/* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */
+WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
+
+/* The current one: of the running task, else the one entered, else the process's default; NULL: none. */
+WEFT_API weft_rt *weft_rt_current(void);
+
+/* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing. Returns how many polls were made; -EBUSY if it is being turned;
+ * -EINVAL for a runtime with workers. */
+WEFT_API int weft_rt_turn(weft_rt *rt, int64_t timeout_ns);
+
+/* An fd that is readable while there is something to run: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers. */
+WEFT_API int weft_rt_fd(weft_rt *rt);
+
+WEFT_API unsigned weft_rt_workers(const weft_rt *rt);
+
+/* Counters, summed over the workers; each right for itself. */
+typedef struct weft_stats {
+    uint64_t spawned, completed, polls, spurious, steals, stolen, parks, wakes, spills, inlined;
+} weft_stats;
+WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
+WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);
+
+/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0, or 1 for an error, which is named. */
+WEFT_API int weft__main(int (*app)(int, char **), int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
