@@ -79,6 +79,11 @@
 /* Bytes of guard below a stack where guards cost no mapping. Doubled: a frame that skips 64 KiB without touching it is caught too, for as much address space. */
 #define WEFT__STACK_GUARD_BYTES (64 * 1024)
 
+/* Bytes of a block of the stacks' directory, never given back. Doubled: a process with one fiber keeps four pages for it instead of two. */
+#ifndef WEFT__STACKDIR_BLOCK_BYTES
+#define WEFT__STACKDIR_BLOCK_BYTES 8192
+#endif
+
 /* Stacks taken out of a pool at once while their pages are given back. Doubled: twice as many are missing for a moment, and a burst then maps new ones. */
 #define WEFT__STACK_TRIM_BATCH 16
 

@@ -4,10 +4,9 @@
  */
 #include "sys/stackdir.h"
 
+#include "limits.h"
 #include "sys/lock.h"
 #include "sys/mem.h"
-
-#define BLOCK_BYTES 8192 /* 127 entries; the first 127 * 64 stacks of a process need one block */
 
 struct weft__stackdir_entry {
     _Atomic uint32_t version; /* odd while the fields below change  [stackdir] */
@@ -19,14 +18,15 @@ struct weft__stackdir_entry {
     struct weft__stackdir_entry *next_free; /* guarded by the lock */
 };
 
-#define BLOCK_ENTRIES ((BLOCK_BYTES - sizeof(void *)) / sizeof(struct weft__stackdir_entry))
+#define BLOCK_ENTRIES                                                                              \
+    ((WEFT__STACKDIR_BLOCK_BYTES - sizeof(void *)) / sizeof(struct weft__stackdir_entry))
 
 struct block {
     struct block *_Atomic next; /* older blocks; constant once published */
     struct weft__stackdir_entry entries[BLOCK_ENTRIES];
 };
 
-_Static_assert(sizeof(struct block) <= BLOCK_BYTES, "a block fits its mapping");
+_Static_assert(sizeof(struct block) <= WEFT__STACKDIR_BLOCK_BYTES, "a block fits its mapping");
 
 static struct weft__lock lock = WEFT__LOCK_INIT(WEFT__RANK_SLAB);
 static struct block *_Atomic blocks;              /* newest first  [stackdir-block] */
@@ -37,13 +37,13 @@ static int add_block(void)
 {
     void *memory;
     weft__lock_assert_held(&lock);
-    int r = weft__mem_map(BLOCK_BYTES, &memory);
+    int r = weft__mem_map(WEFT__STACKDIR_BLOCK_BYTES, &memory);
     if (r < 0) return r;
 
     struct block *b = memory;
     for (size_t i = 0; i < BLOCK_ENTRIES; i++) {
-        b->entries[i].next_free = free_entries;
-        free_entries = &b->entries[i];
+        plain_write(&b->entries[i].next_free, plain_read(&free_entries));
+        plain_write(&free_entries, &b->entries[i]);
     }
     store_relaxed(&b->next, load_relaxed(&blocks)); /* relaxed: only the lock's holder writes */
     store_release(&blocks, b); /* [stackdir-block] with find: publishes next and the entries */
@@ -88,10 +88,10 @@ int weft__stackdir_add(const struct weft__stackdir_span *span, struct weft__stac
     int r = 0;
 
     weft__lock_take(&lock);
-    if (!free_entries) r = add_block();
+    if (!plain_read(&free_entries)) r = add_block();
     if (r == 0) {
-        struct weft__stackdir_entry *e = free_entries;
-        free_entries = e->next_free;
+        struct weft__stackdir_entry *e = plain_read(&free_entries);
+        plain_write(&free_entries, plain_read(&e->next_free));
         write_entry(e, span);
         *into = e;
     }
@@ -104,8 +104,8 @@ void weft__stackdir_remove(struct weft__stackdir_entry *entry)
     if (!entry) return;
     weft__lock_take(&lock);
     write_entry(entry, &(struct weft__stackdir_span){0});
-    entry->next_free = free_entries;
-    free_entries = entry;
+    plain_write(&entry->next_free, plain_read(&free_entries));
+    plain_write(&free_entries, entry);
     weft__lock_drop(&lock);
 }
 

@@ -69,20 +69,26 @@ TEST(rand_below_stays_below)
             ASSERT(weft__rand_below(&r, bounds[i]) < bounds[i]);
 }
 
-/* With 3/4 of 2^64 as the bound, a draw taken modulo the bound would fall into its lower third
- * twice as often as elsewhere: half of all draws instead of a third. 30,000 fixed draws; the
- * allowance is thirty standard deviations from the biased answer and ten from the fair one. */
+/* With 3/4 of 2^64 as the bound, a draw taken modulo the bound would fall into its lower third half
+ * of the time instead of a third of it, and one scaled down without a second draw would as often be
+ * a multiple of three. 30,000 fixed draws; the allowance is ten standard deviations. */
 TEST(rand_below_has_no_bias)
 {
     struct weft__rand r;
     uint64_t quarter = UINT64_C(1) << 62;
     int low = 0;
+    int multiples = 0;
 
     weft__rand_seed(&r, 42);
-    for (int i = 0; i < 30000; i++)
-        low += weft__rand_below(&r, 3 * quarter) < quarter;
+    for (int i = 0; i < 30000; i++) {
+        uint64_t drawn = weft__rand_below(&r, 3 * quarter);
+        low += drawn < quarter;
+        multiples += drawn % 3 == 0;
+    }
     ASSERT_GE(low, 10000 - 800);
     ASSERT_LE(low, 10000 + 800);
+    ASSERT_GE(multiples, 10000 - 800);
+    ASSERT_LE(multiples, 10000 + 800);
 }
 
 TEST(rand_chance_at_its_ends_is_certain)

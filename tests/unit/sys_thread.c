@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -153,6 +154,32 @@ TEST(thread_on_no_cpu_does_not_start)
     ASSERT(!f.ran);
     ASSERT_EQ(start_and_join(&f, &(struct weft__thread_options){.affinity = &absent}), -EINVAL);
     ASSERT(!f.ran);
+}
+
+static size_t total_pages(void)
+{
+    size_t pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    ASSERT(f);
+    ASSERT_EQ(fscanf(f, "%zu", &pages), 1);
+    fclose(f);
+    return pages;
+}
+
+/* A thread that gave up is joined: its stack of 64 MiB is gone, or used for the next, and not one
+ * of forty stays. */
+TEST(thread_that_did_not_start_leaves_no_stack)
+{
+    struct weft__cpus none = {0};
+    struct weft__thread_options o = {.affinity = &none, .stack_bytes = 64 << 20};
+    struct found f;
+
+    ASSERT_EQ(start_and_join(&f, &o),
+              -EINVAL); /* what the C library keeps, it keeps from here on */
+    size_t before = total_pages();
+    for (int i = 0; i < 40; i++)
+        ASSERT_EQ(start_and_join(&f, &o), -EINVAL);
+    ASSERT_LE(total_pages(), before + 4 * o.stack_bytes / (size_t)sysconf(_SC_PAGESIZE));
 }
 
 TEST(thread_timer_slack_is_set)
