@@ -135,6 +135,7 @@ static void chunk_init(struct weft__slab_chunk *chunk, struct weft__slab *slab, 
     plain_write(&chunk->block_count, (WEFT__SLAB_CHUNK_BYTES - first) / block_bytes);
     plain_write(&chunk->cls, cls);
     plain_write(&chunk->span_bytes, slab->span_unlisted);
+    plain_write(&chunk->group, slab->group);
 }
 
 static bool chunk_new(struct weft__slab *slab, unsigned cls)

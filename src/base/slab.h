@@ -97,7 +97,7 @@ struct weft__slab_chunk {
     struct weft__slab_chunk *open_next; /* [owner] chunks with blocks never used */
     struct weft__slab_chunk *home_next; /* [owner] chunks of this home */
     size_t span_bytes;                  /* of the span that begins here; 0: it begins elsewhere */
-    uint64_t spare;
+    struct weft__slab_group *group;     /* constant: from a block to its runtime in one step */
 };
 
 _Static_assert(sizeof(struct weft__slab_chunk) == WEFT__CACHE_LINE, "a header is one cache line");

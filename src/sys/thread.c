@@ -143,3 +143,14 @@ void weft__thread_yield(void)
 {
     (void)sched_yield();
 }
+
+char *weft__thread_stack_lo(void)
+{
+    pthread_attr_t attr;
+    void *lo = NULL;
+    size_t bytes;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return NULL;
+    if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) lo = NULL;
+    pthread_attr_destroy(&attr);
+    return lo;
+}

@@ -69,6 +69,9 @@ void weft__thread_set_name(const char *name);
  * none and ignore it. */
 int weft__thread_set_timer_slack(uint64_t slack_ns);
 
+/* The lowest address of the calling thread's stack; NULL if that cannot be told. Blocks: no. */
+char *weft__thread_stack_lo(void);
+
 /* Let another thread run that wants this CPU. */
 void weft__thread_yield(void);
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * find - what a worker does when it has nothing: look at the inject queue, search the others, sleep.
+ *
+ * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
+ * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a thief that came home with less than
+ * 50 us of work, or 250 ns a task, is deaf for a while: 100 us at first, doubling up to 10 ms. Neither can starve anybody: long tasks pass both tests at once.
+ * A deaf worker still serves the inject queue. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
+ * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
+ * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, then sleeps. Who is woken inherits the right to search.
+ * The order of publishing, fencing, looking and parking is idle.h's.
+ */
+#include "sched/sched.h"
+
+#include "sys/clock.h"
+
+#define SHARE_AFTER_NS  INT64_C(20000)    /* busy this long with a backlog before it is offered */
+#define WORTHY_NS       INT64_C(50000)    /* what a theft should bring */
+#define WORTHY_TASK_NS  INT64_C(250)      /* and what a stolen task should last */
+#define DEAF_MIN_NS     INT64_C(100000)
+#define DEAF_MAX_NS     INT64_C(10000000)
+#define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
+#define INJECT_BATCH    32                /* tasks taken from the inject queue at once; what else lies there is for others */
+
+/* ---- offering ---- */
+
+static void offer_now(struct weft__worker *w)
+{
+    uint32_t thief = weft__idle_wake_one(&w->rt->idle, w->index);
+    if (thief == WEFT__IDLE_NOBODY) return;
+    weft__tally(&w->counts.wakes, 1);
+    weft__rt_unpark(w->rt, thief);
+}
+
+/* How many more calls until the 20 us are over, as far as one can tell. */
+static uint32_t calls_until(int64_t left_ns, int64_t elapsed_ns, uint64_t polls)
+{
+    int64_t each = polls ? elapsed_ns / (int64_t)polls : elapsed_ns;
+    if (each <= 0) return OFFER_SKIP_MAX;
+    int64_t calls = left_ns / each;
+    return calls < 1 ? 0 : calls > OFFER_SKIP_MAX ? OFFER_SKIP_MAX : (uint32_t)calls;
+}
+
+void weft__worker_offer(struct weft__worker *w)
+{
+    if (w->offer_in > 0) {
+        w->offer_in--;
+        return;
+    }
+    if (!weft__idle_hint(&w->rt->idle)) {
+        w->backlog_since = 0;
+        return;
+    }
+    int64_t now = weft__clock_now();
+    uint64_t polls = load_relaxed(&w->counts.polls); /* relaxed: our own */
+    if (w->backlog_since == 0) {
+        w->backlog_since = now;
+        w->backlog_polls = polls;
+        return;
+    }
+    int64_t elapsed = now - w->backlog_since;
+    if (elapsed < SHARE_AFTER_NS) {
+        w->offer_in = calls_until(SHARE_AFTER_NS - elapsed, elapsed, polls - w->backlog_polls);
+        return;
+    }
+    w->backlog_since = 0;
+    if (now < load_relaxed(&w->rt->share_after)) return; /* relaxed: a hint */
+    offer_now(w);
+}
+
+/* ---- the inject queue ---- */
+
+struct weft_task *weft__worker_take_inject(struct weft__worker *w)
+{
+    struct weft_task *got[INJECT_BATCH];
+    if (weft__inject_idle(&w->rt->inject)) return NULL;
+    uint32_t count = weft__inject_pop(&w->rt->inject, INJECT_BATCH, got);
+    for (uint32_t i = 1; i < count; i++) weft__worker_push_back(w, got[i]);
+    return count ? got[0] : NULL;
+}
+
+/* ---- stealing ---- */
+
+static bool deaf(const struct weft__worker *w, int64_t now)
+{
+    return now < w->deaf_until;
+}
+
+/* The worker has run dry: was its last theft worth it? */
+static void judge_theft(struct weft__worker *w, int64_t now)
+{
+    if (w->stole_at == 0) return;
+    int64_t took = now - w->stole_at;
+    uint64_t polls = load_relaxed(&w->counts.polls) - w->stole_polls; /* relaxed: our own */
+    w->stole_at = 0;
+    if (took >= WORTHY_NS && (polls == 0 || took / (int64_t)polls >= WORTHY_TASK_NS)) {
+        w->deaf_ns = DEAF_MIN_NS;
+        return;
+    }
+    w->deaf_until = now + w->deaf_ns;
+    store_relaxed(&w->rt->share_after, w->deaf_until); /* relaxed: a hint */
+    w->deaf_ns = w->deaf_ns * 2 > DEAF_MAX_NS ? DEAF_MAX_NS : w->deaf_ns * 2;
+}
+
+static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim)
+{
+    struct weft__haul haul = weft__runq_steal_half(&victim->ring, &w->ring, false);
+    if (!haul.run) haul = weft__overflow_refill(&w->over, &victim->over, &w->ring);
+    if (!haul.run) return NULL;
+    weft__tally(&w->counts.steals, 1);
+    weft__tally(&w->counts.stolen, haul.count);
+    if (w->stole_at == 0) {
+        w->stole_at = weft__clock_now();
+        w->stole_polls = load_relaxed(&w->counts.polls); /* relaxed: our own */
+    }
+    return haul.run;
+}
+
+static struct weft_task *steal(struct weft__worker *w)
+{
+    struct weft_rt *rt = w->rt;
+    uint32_t start = (uint32_t)weft__rand_below(&w->rand, rt->worker_count);
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        struct weft__worker *victim = &rt->workers[(start + i) % rt->worker_count];
+        struct weft_task *task = victim == w ? NULL : steal_from(w, victim);
+        if (task) return task;
+    }
+    return NULL;
+}
+
+static bool others_have_work(struct weft__worker *w)
+{
+    struct weft_rt *rt = w->rt;
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        struct weft__worker *other = &rt->workers[i];
+        if (other == w) continue;
+        if (weft__runq_length(&other->ring) >= 2 || weft__overflow_count(&other->over) > 0) return true;
+    }
+    return false;
+}
+
+bool weft__worker_sees_work(struct weft__worker *w)
+{
+    if (!weft__inject_empty(&w->rt->inject)) return true;
+    return !deaf(w, weft__clock_now()) && others_have_work(w);
+}
+
+/* ---- searching ---- */
+
+static struct weft_task *look_everywhere(struct weft__worker *w, int64_t now)
+{
+    struct weft_task *task = weft__worker_take_inject(w);
+    if (!task && !deaf(w, now)) task = steal(w);
+    return task;
+}
+
+/* Looks again and again for a short while. `sched_yield` now and then: the one we wait for may need this very CPU. */
+static struct weft_task *spin(struct weft__worker *w)
+{
+    int64_t until = weft__clock_now() + (int64_t)w->rt->opts.spin_us * 1000;
+    for (unsigned round = 1;; round++) {
+        int64_t now = weft__clock_now();
+        struct weft_task *task = look_everywhere(w, now);
+        if (task || now >= until) return task;
+        if (load_relaxed(&w->rt->stage) == WEFT__STOPPED) return NULL; /* relaxed: looked at again before sleeping */
+        for (int i = 0; i < 8; i++) cpu_pause();
+        if (round % 8 == 0) weft__thread_yield();
+    }
+}
+
+/* It has found something: give the right to search back, and pass the search on if there is more. */
+static void stop_searching(struct weft__worker *w)
+{
+    if (!w->searching) return;
+    w->searching = false;
+    if (weft__idle_search_end(&w->rt->idle, w->index) && weft__worker_sees_work(w)) offer_now(w);
+}
+
+/* ---- sleeping ---- */
+
+static void sleep_until_woken(struct weft__worker *w)
+{
+    struct weft_rt *rt = w->rt;
+    bool searching = w->searching;
+
+    weft__slab_flush(&w->slab);
+    weft__slab_share(&w->slab);
+    w->searching = false;
+    weft__idle_sleep(&rt->idle, w->index, searching);
+    /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
+    if (!weft__worker_sees_work(w) && load_acquire(&rt->stage) != WEFT__STOPPED) {
+        weft__tally(&w->counts.parks, 1);
+        (void)weft__park(&w->park, WEFT__NEVER);
+    }
+    (void)weft__idle_unsleep(&rt->idle, w->index);
+    w->searching = true;
+}
+
+struct weft_task *weft__worker_find(struct weft__worker *w)
+{
+    struct weft_rt *rt = w->rt;
+    w->backlog_since = 0;
+    for (;;) {
+        judge_theft(w, weft__clock_now());
+        if (!w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
+        struct weft_task *task = w->searching ? spin(w) : weft__worker_take_inject(w);
+        if (task) {
+            stop_searching(w);
+            return task;
+        }
+        if (load_acquire(&rt->stage) == WEFT__STOPPED) { /* [rt-stage] with stop */
+            stop_searching(w);
+            return NULL;
+        }
+        sleep_until_woken(w);
+    }
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * handle - what the holder of a task may do with it: join, cancel, detach, look; and yield.
+ *
+ * INLINE JOIN  A parent that joins a child which has not begun takes tasks back from the newest end of its own ring and runs them on the spot until the child is
+ * done: a fork-join program then holds as many blocks as it is deep, and pays no queue. It stops at a task that has begun (its frame may wait for
+ * anything), at the fairness tick, and when the stack runs low; then the join waits like any other. Each inlined child has a budget of its own and counts as a poll.
+ */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- the poll protocol's own ---- */
+
+int weft_cx_cancelled(weft_cx *cx)
+{
+    if (cx->why && cx->budget > 0) cx->budget--;
+    return cx->why;
+}
+
+weft_waker weft_cx_waker(weft_cx *cx)
+{
+    return cx->waker;
+}
+
+void weft_waker_wake(weft_waker waker)
+{
+    if (weft__waker_is_none(waker)) return;
+    weft__waker_wake(waker, &weft__sched);
+}
+
+weft_waker weft_waker_ref(weft_waker waker)
+{
+    struct weft__foreign *foreign = weft__waker_foreign(waker);
+    if (weft__waker_is_none(waker)) return waker;
+    if (foreign) {
+        weft__foreign_ref(foreign);
+        return waker;
+    }
+    return weft__state_ref(weft__waker_task(waker)) < 0 ? weft__waker_none() : waker;
+}
+
+void weft_waker_unref(weft_waker waker)
+{
+    struct weft__foreign *foreign = weft__waker_foreign(waker);
+    if (weft__waker_is_none(waker)) return;
+    if (foreign) {
+        weft__foreign_unref(foreign);
+        return;
+    }
+    weft_unref(weft__waker_task(waker));
+}
+
+/* ---- looking ---- */
+
+bool weft_done(const weft_task *task)
+{
+    return !task || weft__state_is_complete(task);
+}
+
+uint64_t weft_task_id(const weft_task *task)
+{
+    return task ? weft__slab_id(task) : 0;
+}
+
+const char *weft_task_name(const weft_task *task)
+{
+    return task ? task->site->name : "none";
+}
+
+weft_task *weft_self(void)
+{
+    return weft__here()->task;
+}
+
+/* ---- references ---- */
+
+weft_task *weft_ref(weft_task *task)
+{
+    if (!task || weft__state_ref(task) < 0) return NULL;
+    return task;
+}
+
+void weft_unref(weft_task *task)
+{
+    if (!task) return;
+    if (weft__state_unref(task) == WEFT__STATE_FREE) weft__task_free(task);
+}
+
+void weft_cancel(weft_task *task)
+{
+    if (!task) return;
+    if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+}
+
+int weft_detach(weft_task *task)
+{
+    if (!task) return -ECHILD;
+    if (weft__join_detach(task) == WEFT__STATE_FREE) weft__task_free(task);
+    return 0;
+}
+
+/* ---- inline join ---- */
+
+/* An inlined child may need as much as this, and what it calls. */
+#define STACK_LEFT_MIN (32 * 1024)
+
+static bool may_inline(const struct weft__worker *w)
+{
+    if (!w->stack_lo || (char *)__builtin_frame_address(0) < w->stack_lo + STACK_LEFT_MIN) return false;
+    return w->tick < w->rt->opts.tick_max;
+}
+
+static struct weft_task *take_newest_unstarted(struct weft__worker *w)
+{
+    struct weft_task *task = weft__slot_take(&w->next);
+    if (!task) task = weft__runq_take_newest(&w->ring);
+    if (!task || load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
+    weft__worker_push_back(w, task);
+    return NULL;
+}
+
+static void run_inline(struct weft_task *child)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (!w || w->rt != weft__rt_of(child) || weft__here()->fiber) return;
+    if (load_relaxed(&child->polls) > 0) return; /* relaxed: a hint */
+    while (may_inline(w) && !weft__state_is_complete(child)) {
+        struct weft_task *task = take_newest_unstarted(w);
+        if (!task) return;
+        w->tick++;
+        weft__tally(&w->counts.inlined, 1);
+        weft__worker_run(w, task);
+    }
+}
+
+/* ---- join ---- */
+
+enum { JOIN_BEGUN = 1, JOIN_CANCEL_PASSED = 2 };
+
+static weft_poll join_ends(struct weft_join *f, int ret)
+{
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+static weft_poll join_takes(struct weft_join *f)
+{
+    const struct weft_site *site = f->task->site;
+    if (f->into && site->ret_bytes > 0) memcpy(f->into, (char *)weft__frame_of(f->task) + site->ret_at, site->ret_bytes);
+    weft_unref(f->task);
+    f->task = NULL;
+    return join_ends(f, 0);
+}
+
+/* The handle is spent in every case: a child whose result does not fit is let go. */
+static weft_poll join_refuses(struct weft_join *f)
+{
+    (void)weft_detach(f->task);
+    f->task = NULL;
+    return join_ends(f, -EINVAL);
+}
+
+weft_poll weft_join_poll(void *frame, weft_cx *cx)
+{
+    struct weft_join *f = frame;
+    if (!f->task) return join_ends(f, -ECHILD);
+    if (!(f->weft__at & JOIN_BEGUN)) {
+        f->weft__at |= JOIN_BEGUN;
+        if (f->into && f->weft__bytes && f->weft__bytes != f->task->site->ret_bytes) return join_refuses(f);
+        if (!cx->why) run_inline(f->task);
+    }
+    if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
+        f->weft__at |= JOIN_CANCEL_PASSED;
+        weft_cancel(f->task);
+    }
+    switch (weft__join_poll(f->task, cx->waker)) {
+    case WEFT__JOIN_READY: return join_takes(f);
+    case WEFT__JOIN_YIELD: cx->yielded = true; return WEFT_PENDING;
+    default: return WEFT_PENDING;
+    }
+}
+
+int weft__join(weft_task *task, void *into, size_t bytes)
+{
+    struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
+    weft__run(weft_join_poll, &f);
+    return f.ret;
+}
+
+/* ---- yield ---- */
+
+weft_poll weft_yield_poll(void *frame, weft_cx *cx)
+{
+    struct weft_yield *f = frame;
+    f->ret = cx->why;
+    if (f->weft__at || cx->why) return WEFT_READY;
+    f->weft__at = 1;
+    cx->yielded = true;
+    return WEFT_PENDING;
+}
+
+int weft__yield(void)
+{
+    struct weft_yield f = {0};
+    weft__run(weft_yield_poll, &f);
+    return f.ret;
+}

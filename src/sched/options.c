@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * options - defaults, what the environment says, and what is refused.
+ */
+#include "sched/sched.h"
+
+#include "sys/clock.h"
+#include "sys/cpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct variable {
+    const char *name;
+    int64_t least;
+    int64_t most;
+};
+
+/* 1: there, and read into *into. 0: not set. -EINVAL: set to something else, which was said. */
+static int from_environment(const struct variable *v, int64_t *into)
+{
+    const char *text = getenv(v->name);
+    char *end;
+    if (!text || !*text) return 0;
+    long long value = strtoll(text, &end, 10); /* beyond its range it answers the limit, which is refused below */
+    if (*end || value < v->least || value > v->most) {
+        fprintf(stderr, "weft: %s=%s: want a number from %lld to %lld\n", v->name, text, (long long)v->least, (long long)v->most);
+        return -EINVAL;
+    }
+    *into = value;
+    return 1;
+}
+
+/* The environment goes before the program: whoever runs it has the last word. */
+static int fill(const struct variable *v, int64_t given, int64_t fallback, int64_t *into)
+{
+    int r = from_environment(v, into);
+    if (r != 0) return r < 0 ? r : 0;
+    *into = given ? given : fallback;
+    if (*into >= v->least && *into <= v->most) return 0;
+    fprintf(stderr, "weft: option for %s is %lld: want a number from %lld to %lld\n", v->name, (long long)*into, (long long)v->least, (long long)v->most);
+    return -EINVAL;
+}
+
+static int64_t usable_cpus(void)
+{
+    struct weft__cpu_limits limits;
+    weft__cpu_limits(&limits);
+    return limits.usable_count > WEFT__WORKERS_MAX ? WEFT__WORKERS_MAX : limits.usable_count;
+}
+
+int weft__options_fill(struct weft_rt_opts *o)
+{
+    static const struct variable workers = {"WEFT_WORKERS", -1, WEFT__WORKERS_MAX};
+    static const struct variable thread_stack = {"WEFT_THREAD_STACK", 0, INT64_C(1) << 32};
+    static const struct variable stack = {"WEFT_STACK", 16384, INT64_C(1) << 32};
+    static const struct variable pin = {"WEFT_PIN", 0, 1};
+    static const struct variable tick = {"WEFT_TICK", 1, 100000};
+    static const struct variable budget = {"WEFT_BUDGET", 1, 1000000};
+    static const struct variable spin = {"WEFT_SPIN", 0, 1000000};
+    static const struct variable seed = {"WEFT_SEED", 1, INT64_MAX};
+    int64_t v[8];
+    int r = fill(&workers, o->workers, usable_cpus(), &v[0]);
+    if (r == 0) r = fill(&thread_stack, (int64_t)o->thread_stack_bytes, 0, &v[1]);
+    if (r == 0) r = fill(&stack, (int64_t)o->stack_bytes, 256 * 1024, &v[2]);
+    if (r == 0) r = fill(&pin, o->pin_threads, 0, &v[3]);
+    if (r == 0) r = fill(&tick, o->tick_max, 61, &v[4]);
+    if (r == 0) r = fill(&budget, o->budget, 128, &v[5]);
+    if (r == 0) r = fill(&spin, o->spin_us, 20, &v[6]);
+    if (r == 0) r = fill(&seed, (int64_t)(o->seed & INT64_MAX), weft__clock_now() | 1, &v[7]);
+    if (r < 0) return r;
+    o->workers = (int)(v[0] ? v[0] : usable_cpus());
+    o->thread_stack_bytes = (size_t)v[1];
+    o->stack_bytes = (size_t)v[2];
+    o->pin_threads = v[3] != 0;
+    o->tick_max = (unsigned)v[4];
+    o->budget = (unsigned)v[5];
+    o->spin_us = (unsigned)v[6];
+    o->seed = (uint64_t)v[7];
+    return 0;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt - the runtime: builds and joins the parts. The only file that knows them all.
+ *
+ * Workers lie in one array, and behind them one record more whose slab serves threads that are no workers (spawn.c). A build that fails halfway stops the
+ * threads it has, and gives everything back.
+ */
+#include "sched/sched.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "sched/stop.h"
+#include "sys/clock.h"
+#include "sys/event.h"
+#include "sys/fd.h"
+#include "sys/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct weft_rt *_Atomic default_rt; /* [rt-default] */
+
+/* ---- memory of tasks ---- */
+
+static void *blocks_map(void *unused, size_t bytes, size_t align)
+{
+    void *memory;
+    (void)unused;
+    if (weft__mem_map_aligned(bytes, align < weft__mem_page_bytes() ? weft__mem_page_bytes() : align, &memory) < 0) return NULL;
+    if (bytes >= WEFT__SLAB_SPAN_MAX) (void)weft__mem_advise_huge(memory, bytes);
+    return memory;
+}
+
+static void blocks_unmap(void *unused, void *memory, size_t bytes)
+{
+    (void)unused;
+    (void)weft__mem_unmap(memory, bytes);
+}
+
+static const struct weft__slab_source blocks_source = {.map = blocks_map, .unmap = blocks_unmap};
+
+/* ---- building ---- */
+
+static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t index)
+{
+    w->rt = rt;
+    w->index = index;
+    w->deaf_ns = 100000;
+    weft__slot_init(&w->next);
+    weft__runq_init(&w->ring);
+    weft__overflow_init(&w->over);
+    weft__park_init(&w->park);
+    weft__rand_seed(&w->rand, rt->opts.seed + index);
+    weft__slab_init(&w->slab, &rt->blocks);
+}
+
+static int parts_init(struct weft_rt *rt)
+{
+    struct weft__stacks_options stacks = {.stack_bytes = rt->opts.stack_bytes};
+    int r = weft__stacks_init(&rt->stacks, &stacks);
+    if (r < 0) return r;
+    weft__slab_group_init(&rt->blocks, &blocks_source);
+    weft__idle_init(&rt->idle, rt->worker_count);
+    weft__inject_init(&rt->inject);
+    weft__inject_init(&rt->background);
+    store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed: not shared yet */
+    for (uint32_t i = 0; i <= rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
+    return 0;
+}
+
+static int thread_start(struct weft_rt *rt, uint32_t index)
+{
+    char name[WEFT__THREAD_NAME_BYTES];
+    struct weft__cpus cpu = {0};
+    snprintf(name, sizeof(name), "%.9s-%u", rt->name, index);
+    struct weft__thread_options o = {.name = name, .stack_bytes = rt->opts.thread_stack_bytes};
+    if (rt->opts.pin_threads) {
+        struct weft__cpus all;
+        uint32_t seen = 0;
+        if (weft__cpu_affinity_get(0, &all) == 0) {
+            uint32_t nth = index % weft__cpus_count(&all);
+            for (uint32_t c = 0; c < WEFT__CPUS_MAX; c++) {
+                if (weft__cpus_has(&all, c) && seen++ == nth) weft__cpus_add(&cpu, c);
+            }
+            o.affinity = &cpu;
+        }
+    }
+    return weft__thread_start(&rt->workers[index].thread, &o, weft__worker_main, &rt->workers[index]);
+}
+
+static void threads_stop(struct weft_rt *rt, uint32_t count)
+{
+    store_release(&rt->stage, WEFT__STOPPED); /* [rt-stage] with the workers' loops: all that was done before */
+    for (uint32_t i = 0; i < count; i++) weft__unpark(&rt->workers[i].park);
+    for (uint32_t i = 0; i < count; i++) weft__thread_join(&rt->workers[i].thread);
+}
+
+static int threads_start(struct weft_rt *rt)
+{
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        int r = thread_start(rt, i);
+        if (r == 0) continue;
+        threads_stop(rt, i);
+        return r;
+    }
+    return 0;
+}
+
+static void parts_done(struct weft_rt *rt)
+{
+    for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
+    weft__slab_group_done(&rt->blocks, false);
+    weft__stacks_done(&rt->stacks);
+    if (rt->event_fd >= 0) weft__fd_close(rt->event_fd);
+    weft__free(rt->workers);
+    weft__free(rt);
+}
+
+int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
+{
+    if (!into) return -EINVAL;
+    struct weft_rt *rt = weft__alloc_aligned(sizeof(*rt), WEFT__CACHE_LINE);
+    if (!rt) return -ENOMEM;
+    if (opts) rt->opts = *opts;
+    rt->event_fd = -1;
+    int r = weft__options_fill(&rt->opts);
+    if (r < 0) goto out_free;
+    snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
+    rt->current_thread = rt->opts.workers < 0;
+    rt->worker_count = rt->current_thread ? 1 : (uint32_t)rt->opts.workers;
+    r = -ENOMEM;
+    rt->workers = weft__alloc_aligned((rt->worker_count + 1) * sizeof(struct weft__worker), WEFT__CACHE_LINE);
+    if (!rt->workers) goto out_free;
+    r = parts_init(rt);
+    if (r < 0) goto out_workers;
+    if (!rt->current_thread) r = threads_start(rt);
+    if (r < 0) goto out_parts;
+    if (rt->opts.make_default) store_release(&default_rt, rt); /* [rt-default] with current: the runtime is built */
+    *into = rt;
+    return 0;
+
+out_parts:
+    parts_done(rt);
+    return r;
+out_workers:
+    weft__free(rt->workers);
+out_free:
+    weft__free(rt);
+    return r;
+}
+
+/* ---- entering ---- */
+
+weft_rt *weft_rt_enter(weft_rt *rt)
+{
+    struct weft__here *here = weft__here();
+    weft_rt *before = here->entered;
+    here->entered = rt;
+    return before;
+}
+
+weft_rt *weft_rt_current(void)
+{
+    struct weft__here *here = weft__here();
+    if (here->worker) return here->worker->rt;
+    if (here->entered) return here->entered;
+    return load_acquire(&default_rt); /* [rt-default] with new */
+}
+
+unsigned weft_rt_workers(const weft_rt *rt)
+{
+    return rt->current_thread ? 0 : rt->worker_count;
+}
+
+/* ---- current thread ---- */
+
+/* Polls of one turn. Doubled: a foreign loop waits twice as long for its own events. */
+#define TURN_POLLS_MAX 256
+
+static int turn(struct weft__worker *w)
+{
+    int count = 0;
+    while (count < TURN_POLLS_MAX) {
+        struct weft_task *task = weft__worker_take(w);
+        if (!task) task = weft__worker_take_inject(w);
+        if (!task) break;
+        weft__worker_run(w, task);
+        count++;
+    }
+    return count;
+}
+
+static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
+{
+    int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
+    weft__idle_sleep(&w->rt->idle, w->index, false);
+    if (weft__inject_empty(&w->rt->inject)) (void)weft__park(&w->park, until);
+    (void)weft__idle_unsleep(&w->rt->idle, w->index);
+    (void)weft__idle_search_end(&w->rt->idle, w->index);
+}
+
+int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
+{
+    if (!rt || !rt->current_thread) return -EINVAL;
+    if (exchange_acquire(&rt->turning, true)) return -EBUSY; /* [rt-turn] with the end of the last turn */
+    struct weft__worker *w = &rt->workers[0];
+    struct weft__here *here = weft__here();
+    struct weft__here before = *here;
+
+    w->here = here;
+    w->stack_lo = weft__thread_stack_lo();
+    here->worker = w;
+    here->stacks = &rt->stacks;
+    here->task = NULL;
+    int count = turn(w);
+    if (count == 0 && timeout_ns != 0) {
+        turn_wait(w, timeout_ns);
+        count = turn(w);
+    }
+    here->worker = before.worker;
+    here->stacks = before.stacks;
+    here->task = before.task;
+    store_release(&rt->turning, false); /* [rt-turn] with the next turn: the worker as it was left */
+    return count;
+}
+
+/* ---- stopping ---- */
+
+int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
+{
+    if (!rt) return 0;
+    struct weft__here *here = weft__here();
+    if (here->worker && here->worker->rt == rt) return -EDEADLK;
+    int r = weft__stop_tasks(rt, timeout_ns);
+    if (r < 0) return r;
+    struct weft_rt *expected = rt;
+    (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
+    if (!rt->current_thread) threads_stop(rt, rt->worker_count);
+    parts_done(rt);
+    return 0;
+}
+
+/* ---- statistics ---- */
+
+static void add_counts(const struct weft__worker *w, weft_stats *s)
+{
+    s->spawned += load_relaxed(&w->counts.spawned); /* relaxed, all: counts */
+    s->completed += load_relaxed(&w->counts.completed);
+    s->polls += load_relaxed(&w->counts.polls);
+    s->spurious += load_relaxed(&w->counts.spurious);
+    s->steals += load_relaxed(&w->counts.steals);
+    s->stolen += load_relaxed(&w->counts.stolen);
+    s->parks += load_relaxed(&w->counts.parks);
+    s->wakes += load_relaxed(&w->counts.wakes);
+    s->spills += load_relaxed(&w->counts.spills);
+    s->inlined += load_relaxed(&w->counts.inlined);
+}
+
+void weft_rt_stats(const weft_rt *rt, weft_stats *into)
+{
+    memset(into, 0, sizeof(*into));
+    for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
+    into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed: a count */
+}
+
+int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into)
+{
+    if (!rt || !into || worker >= rt->worker_count) return -EINVAL;
+    memset(into, 0, sizeof(*into));
+    add_counts(&rt->workers[worker], into);
+    return 0;
+}

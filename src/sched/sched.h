@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sched - workers and the runtime they make up: the structs that the files of this folder share.
+ *
+ *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
+ *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
+ *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
+ *     options.c  options and environment              stats.c    counters
+ */
+#ifndef WEFT_SCHED_SCHED_H
+#define WEFT_SCHED_SCHED_H
+
+#include "base/rand.h"
+#include "base/slab.h"
+#include "sched/idle.h"
+#include "sched/inject.h"
+#include "sched/overflow.h"
+#include "sched/park.h"
+#include "sched/runq.h"
+#include "sched/slot.h"
+#include "sys/stack.h"
+#include "sys/thread.h"
+#include "task/here.h"
+#include "task/join.h"
+#include "task/state.h"
+#include "types.h"
+
+#include <weft/rt.h>
+
+/* Counters of one worker. The owner writes, anybody reads: relaxed on both sides. */
+struct weft__counts {
+    _Atomic uint64_t spawned;
+    _Atomic uint64_t completed;
+    _Atomic uint64_t polls;         /* also the worker's tick: others see by it whether it moves */
+    _Atomic uint64_t spurious;      /* polls that a wake brought after the one that needed it */
+    _Atomic uint64_t steals;        /* visits that brought something */
+    _Atomic uint64_t stolen;        /* tasks */
+    _Atomic uint64_t parks;
+    _Atomic uint64_t wakes;         /* of other workers */
+    _Atomic uint64_t spills;
+    _Atomic uint64_t inlined;       /* children run inside their joiner's poll */
+};
+
+struct weft__worker {
+    /* -- the owner, and thieves through their own doors -- */
+    struct weft__slot next;         /* the task to run next */
+    struct weft__runq ring;
+    struct weft__overflow over;
+    struct weft__park park;
+
+    /* -- the owner writes, others look -- */
+    WEFT__CACHE_ALIGNED struct weft__counts counts;
+
+    /* -- the owner alone -- */
+    WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
+    struct weft__here *here;        /* this thread's record; constant while it runs */
+    uint32_t index;                 /* constant */
+    uint32_t tick;                  /* polls since the last look at inject and overflow */
+    uint32_t next_streak;           /* times in a row that `next` went before the ring */
+    uint32_t inline_depth;          /* joins that run their child on this stack */
+    char *stack_lo;                 /* lowest address that an inlined child may use */
+    bool searching;                 /* holds a searching right of the idle word */
+    int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
+    int64_t deaf_ns;                /* how long the next deafness lasts */
+    int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
+    uint64_t stole_count;           /* how many tasks that were */
+    uint64_t stole_polls;           /* the poll count at that time */
+    int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
+    uint64_t backlog_polls;         /* the poll count at that time */
+    uint32_t offer_in;              /* calls of offer until it looks at the clock again */
+    struct weft__rand rand;
+    struct weft__slab slab;
+    struct weft__thread thread;
+};
+
+struct weft_rt {
+    struct weft__slab_group blocks; /* the memory of its tasks, and their registry */
+    struct weft__idle idle;
+    struct weft__inject inject;
+    struct weft__inject background;
+    struct weft__stacks stacks;
+    struct weft_rt_opts opts;       /* constant: all defaults filled in */
+    char name[16];
+    uint32_t worker_count;          /* constant */
+    bool current_thread;            /* constant: run by weft_rt_turn */
+    WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
+    _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
+    _Atomic uint64_t spawned_outside;
+    _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
+    _Atomic bool turning;           /* a thread is in weft_rt_turn */
+    int event_fd;                   /* current-thread: readable while there is work; else -1 */
+    struct weft__worker *workers;   /* worker_count of them */
+};
+
+enum weft__stage {
+    WEFT__OPEN,
+    WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
+    WEFT__STOPPED,                  /* no task lives: workers leave their loops */
+};
+
+/* relaxed: one writer, and readers want a number. */
+static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
+{
+    store_relaxed(counter, load_relaxed(counter) + n);
+}
+
+/* The runtime that a task belongs to: its block says so. */
+static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
+{
+    return weft__container_of(weft__slab_chunk_of(task)->group, struct weft_rt, blocks);
+}
+
+/* ---- spawn.c ---- */
+void weft__task_free(struct weft_task *task);                       /* a complete task without references */
+
+/* A frame over this many bytes lies on the heap, and the block holds its address. */
+#define WEFT__FRAME_MAX 1024
+
+static inline void *weft__frame_of(struct weft_task *task)
+{
+    void *frame = (char *)task + sizeof(*task);
+    return task->site->frame_bytes <= WEFT__FRAME_MAX ? frame : *(void **)frame;
+}
+
+/* ---- worker.c ---- */
+extern const struct weft__sched weft__sched;                        /* pushes any task to where it belongs */
+void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
+void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
+void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* one poll, and what follows from it */
+struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
+void weft__worker_main(void *worker);                               /* a worker's thread */
+void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
+void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last);
+
+/* ---- find.c ---- */
+struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
+struct weft_task *weft__worker_take_inject(struct weft__worker *w);
+bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */
+void weft__worker_offer(struct weft__worker *w);                    /* it has more than it runs: wake a sleeper, if that is worth it */
+
+/* ---- options.c ---- */
+int weft__options_fill(struct weft_rt_opts *opts);
+
+#endif

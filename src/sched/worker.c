@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * worker - a thread that polls tasks: take one, poll it, finish it or let it go.
+ *
+ * WHERE A TASK GOES
+ *     woken or spawned by a running task     `next`; its occupant to the ring's tail; nobody is told while the ring holds fewer than two
+ *     yields, or is woken during its poll    the ring's tail
+ *     from any other thread                  the inject queue; one sleeper is told
+ *     ring full                              half of it to the worker's own overflow arrays; without memory for these, to the inject queue
+ * `next` keeps what was just woken in the cache, and makes fork-join go depth first. It goes before the ring at most three times in a row while others wait.
+ * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has.
+ * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
+ * Threads: the owner, but for push from outside. Locks: none held while a task runs.
+ */
+#include "sched/sched.h"
+
+#include "base/err.h"
+#include "sys/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
+#define NEXT_STREAK_MAX 3
+
+/* ---- push ---- */
+
+static void push_ring_slow(struct weft__worker *w, struct weft_task *task)
+{
+    if (weft__overflow_spill(&w->over, &w->ring) >= 0 && weft__runq_push(&w->ring, task)) {
+        weft__tally(&w->counts.spills, 1);
+        return;
+    }
+    weft__inject_push(&w->rt->inject, task); /* no memory for an array: the inject queue needs none */
+    fence_seq_cst();                         /* [idle-sb] with sleep: as any push from outside */
+}
+
+void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
+{
+    if (!weft__runq_push(&w->ring, task)) push_ring_slow(w, task);
+}
+
+void weft__worker_push(struct weft__worker *w, struct weft_task *task)
+{
+    struct weft_task *before = weft__slot_put(&w->next, task);
+    if (!before) return;
+    weft__worker_push_back(w, before);
+    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+}
+
+void weft__rt_unpark(struct weft_rt *rt, uint32_t worker)
+{
+    if (worker == WEFT__IDLE_NOBODY) return;
+    weft__unpark(&rt->workers[worker].park);
+}
+
+void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last)
+{
+    weft__inject_push_chain(&rt->inject, first, last);
+    weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
+}
+
+static void push_anywhere(void *unused, struct weft_task *task)
+{
+    (void)unused;
+    struct weft_rt *rt = weft__rt_of(task);
+    struct weft__worker *w = weft__here()->worker;
+    if (w && w->rt == rt) {
+        weft__worker_push(w, task);
+    } else {
+        weft__rt_push_outside(rt, task, task);
+    }
+}
+
+/* A batch goes to the ring: `next` is for one. */
+static void push_chain_anywhere(void *unused, struct weft_task *first, struct weft_task *last, uint32_t count)
+{
+    (void)last;
+    struct weft__worker *w = weft__here()->worker;
+    for (struct weft_task *t = first; count-- > 0;) {
+        struct weft_task *after = load_relaxed(&t->link); /* relaxed: the chain is ours until it is pushed */
+        if (w && w->rt == weft__rt_of(t)) {
+            weft__worker_push_back(w, t);
+        } else {
+            push_anywhere(unused, t);
+        }
+        t = after;
+    }
+    if (w && weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+}
+
+static const struct weft__sched_ops ops = {.push = push_anywhere, .push_chain = push_chain_anywhere};
+const struct weft__sched weft__sched = {.ops = &ops};
+
+/* ---- take ---- */
+
+static struct weft_task *take_next(struct weft__worker *w)
+{
+    if (w->next_streak >= NEXT_STREAK_MAX && weft__runq_length(&w->ring) > 0) return NULL;
+    struct weft_task *task = weft__slot_take(&w->next);
+    if (task) w->next_streak++;
+    return task;
+}
+
+/* The fairness tick: what lies in the inject queue or behind a ring that never runs dry gets its turn. */
+static struct weft_task *take_in_turn(struct weft__worker *w)
+{
+    w->tick = 0;
+    struct weft_task *task = weft__worker_take_inject(w);
+    if (!task && weft__overflow_count(&w->over) > 0) {
+        if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
+        task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
+    }
+    return task;
+}
+
+struct weft_task *weft__worker_take(struct weft__worker *w)
+{
+    struct weft_task *task = NULL;
+    if (++w->tick >= w->rt->opts.tick_max) task = take_in_turn(w);
+    if (!task) task = take_next(w);
+    if (!task) {
+        task = weft__runq_take_oldest(&w->ring);
+        if (task) w->next_streak = 0;
+    }
+    if (!task) task = weft__slot_take(&w->next);
+    if (!task) task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
+    return task;
+}
+
+/* ---- poll ---- */
+
+static int64_t result_of(struct weft_task *task)
+{
+    const struct weft_site *site = task->site;
+    const char *at = (const char *)weft__frame_of(task) + site->ret_at;
+    int64_t value = 0;
+    if (!site->ret_signed) return 0;
+    if (site->ret_bytes == 4) {
+        int32_t narrow;
+        memcpy(&narrow, at, 4);
+        value = narrow;
+    } else if (site->ret_bytes == 8) {
+        memcpy(&value, at, 8);
+    }
+    return value;
+}
+
+/* A failure that nobody will read: said once per place. */
+static void report_unread(struct weft_task *task, int64_t result)
+{
+    bool asked = weft__state_is_cancelled(task) && result == -ECANCELED;
+    if (result >= 0 || asked) return;
+    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", task->site->name, task->site->file, task->site->line,
+            weft__err_name((int)result));
+}
+
+static void finish(struct weft__worker *w, struct weft_task *task)
+{
+    int64_t result = result_of(task);
+    struct weft__join_done done = weft__join_complete(task);
+
+    weft__tally(&w->counts.completed, 1);
+    if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
+    if (!done.free) return;
+    if (done.unread && result < 0) report_unread(task, result);
+    weft__task_free(task);
+}
+
+void weft__worker_run(struct weft__worker *w, struct weft_task *task)
+{
+    struct weft__here *here = w->here;
+    struct weft_task *outer_task = here->task;
+    struct weft_cx *outer_cx = here->cx;
+    struct weft__fiber *outer_fiber = here->fiber;
+    uint64_t word = weft__state_begin_poll(task);
+    struct weft_cx cx = {
+        .waker = weft__waker_of(task),
+        .why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0,
+        .budget = w->rt->opts.budget,
+    };
+
+    here->task = task;
+    here->cx = &cx;
+    here->fiber = NULL;
+    store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
+    weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
+    here->task = outer_task;
+    here->cx = outer_cx;
+    here->fiber = outer_fiber;
+    weft__tally(&w->counts.polls, 1);
+    if (answer == WEFT_READY) {
+        finish(w, task);
+    } else if (cx.yielded || weft__state_end_poll(task) == WEFT__STATE_REQUEUE) {
+        weft__worker_push_back(w, task);
+    }
+}
+
+/* ---- the loop ---- */
+
+void weft__worker_main(void *arg)
+{
+    struct weft__worker *w = arg;
+    struct weft_rt *rt = w->rt;
+    struct weft_task *task;
+
+    w->here = weft__here();
+    w->here->worker = w;
+    w->here->stacks = &rt->stacks;
+    w->stack_lo = weft__thread_stack_lo();
+    (void)weft__thread_set_timer_slack(1);
+    if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
+    for (;;) {
+        task = weft__worker_take(w);
+        if (task) {
+            /* The look that counts: behind the read-modify-write that took the task. A lone task behind it is not offered. */
+            if (weft__runq_length(&w->ring) >= 2 && weft__idle_look(&rt->idle)) weft__worker_offer(w);
+        } else {
+            task = weft__worker_find(w);
+            if (!task) break;
+        }
+        weft__worker_run(w, task);
+    }
+    weft__slab_flush(&w->slab);
+    if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
+    w->here->worker = NULL;
+    w->here->stacks = NULL;
+}
