@@ -20,6 +20,7 @@
 #define DEAF_MIN_NS     INT64_C(100000)
 #define DEAF_MAX_NS     INT64_C(10000000)
 #define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
+#define OFFER_SKIP_BUSY 4                 /* calls between two looks for sleepers, while there are none */
 #define INJECT_BATCH    32                /* tasks taken from the inject queue at once; what else lies there is for others */
 
 /* ---- offering ---- */
@@ -41,14 +42,11 @@ static uint32_t calls_until(int64_t left_ns, int64_t elapsed_ns, uint64_t polls)
     return calls < 1 ? 0 : calls > OFFER_SKIP_MAX ? OFFER_SKIP_MAX : (uint32_t)calls;
 }
 
-void weft__worker_offer(struct weft__worker *w)
+void weft__worker_offer_slow(struct weft__worker *w)
 {
-    if (w->offer_in > 0) {
-        w->offer_in--;
-        return;
-    }
-    if (!weft__idle_hint(&w->rt->idle)) {
+    if (!weft__idle_look(&w->rt->idle)) {
         w->backlog_since = 0;
+        w->offer_in = OFFER_SKIP_BUSY;
         return;
     }
     int64_t now = weft__clock_now();

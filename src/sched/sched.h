@@ -56,6 +56,7 @@ struct weft__worker {
     struct weft__here *here;        /* this thread's record; constant while it runs */
     uint32_t index;                 /* constant */
     uint32_t tick;                  /* polls since the last look at inject and overflow */
+    uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
     uint32_t inline_depth;          /* joins that run their child on this stack */
     char *stack_lo;                 /* lowest address that an inlined child may use */
@@ -136,7 +137,18 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */
-void weft__worker_offer(struct weft__worker *w);                    /* it has more than it runs: wake a sleeper, if that is worth it */
+void weft__worker_offer_slow(struct weft__worker *w);
+
+/* It has more than it runs: wake a sleeper, if that is worth it. The look for sleepers that counts is in here, now and then; the worker is awake and comes
+ * back, so what it misses is shared later, not lost. */
+static inline void weft__worker_offer(struct weft__worker *w)
+{
+    if (w->offer_in > 0) {
+        w->offer_in--;
+    } else {
+        weft__worker_offer_slow(w);
+    }
+}
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);

@@ -81,16 +81,20 @@ static void gate_leave(struct weft_rt *rt)
     fetch_sub_release(&rt->gate, 1); /* [rt-gate] with stop: the task is in the registry */
 }
 
-weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
+static struct weft_task *task_new_outside(const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft_rt *rt = opts && opts->rt ? opts->rt : weft_rt_current();
-    if (!rt) return NULL;
-
-    struct weft__worker *w = own_worker(rt);
-    if (!w && !gate_enter(rt)) return NULL;
-    struct weft_task *task = block_new(rt, w, site);
-    if (!task && !w) gate_leave(rt);
+    if (!rt || !gate_enter(rt)) return NULL;
+    struct weft_task *task = block_new(rt, NULL, site);
+    if (!task) gate_leave(rt);
     return task;
+}
+
+weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site);
+    return task_new_outside(site, opts);
 }
 
 void *weft__task_frame(weft_task *task)

@@ -24,6 +24,10 @@
 /* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
 #define NEXT_STREAK_MAX 3
 
+/* Ticks between two times that the overflow arrays are brought round. It moves 250 tasks: halved, a thousand yielding tasks pay for it at each poll; doubled, those
+ * in the arrays wait twice as long for those in the ring. */
+#define ROUNDS_MAX 8
+
 /* ---- push ---- */
 
 static void push_ring_slow(struct weft__worker *w, struct weft_task *task)
@@ -108,7 +112,8 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
 {
     w->tick = 0;
     struct weft_task *task = weft__worker_take_inject(w);
-    if (!task && weft__overflow_count(&w->over) > 0) {
+    if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
+        w->rounds = 0;
         if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
         task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
     }
@@ -214,8 +219,8 @@ void weft__worker_main(void *arg)
     for (;;) {
         task = weft__worker_take(w);
         if (task) {
-            /* The look that counts: behind the read-modify-write that took the task. A lone task behind it is not offered. */
-            if (weft__runq_length(&w->ring) >= 2 && weft__idle_look(&rt->idle)) weft__worker_offer(w);
+            /* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
+            if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
         } else {
             task = weft__worker_find(w);
             if (!task) break;
