@@ -10,9 +10,9 @@
  *                                           that uses it gets a point here as well (found out by the first try, which starts the search again)
  *
  * YIELD  A round is what a thread does between two yields. It goes on with the next round only if that could differ from the last: if something it looked
- *        at has another value since, if it saw an old value, if it changed something itself. Then each location that it looked at and that has a newer
- *        store is read as at least one store newer. So a loop that spins ends, every value can be seen in it, and one that nobody will end is found: if
- *        nobody else can run, spinning threads are let through SPINS_MAX more times (a bounded spin gives up), then it counts as endless.
+ *        at has another value since, if it saw an old value, if it changed something itself. Then a location that it looked at and that has got another
+ *        value is seen no older than that. So a loop that spins ends, every value can be seen in it, and one that nobody will end is found: if nobody else
+ *        can run, spinning threads are let through SPINS_MAX more times (a bounded spin gives up), then it counts as endless.
  */
 #include "internal.h"
 #include "fiber.h"

@@ -82,10 +82,12 @@ struct op {
 enum thread_state { THREAD_NONE, THREAD_LIVE, THREAD_DONE };
 enum outcome { COMPLETE, FAILED, PRUNED, AGAIN };
 
-/* A thread's look at a location in its present round (the stretch between two yields). */
+/* What a thread saw of a location in its present round (the stretch between two yields). */
 struct look {
-    uint32_t key;                   /* of the store last read or written */
-    uint64_t value;                 /* its value */
+    uint32_t first_key;             /* of the store it read or wrote first */
+    uint32_t last_key;              /* and last */
+    uint64_t first_value;
+    uint64_t last_value;
     uint64_t before;                /* if the thread wrote: the newest value before it did so first */
 };
 

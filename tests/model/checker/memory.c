@@ -196,30 +196,54 @@ static unsigned first_from(const struct loc *l, uint32_t key)
 
 /* ---- rounds: what a spinning thread has looked at ---- */
 
+static bool looked_at(const struct thread *t, unsigned loc)
+{
+    return t->looked[loc / 64] >> loc % 64 & 1;
+}
+
+static bool wrote_to(const struct thread *t, unsigned loc)
+{
+    return t->wrote[loc / 64] >> loc % 64 & 1;
+}
+
 static void note_look(const struct loc *l, const struct store *s)
 {
     struct thread *t = self();
+    struct look *look = &t->look[l->index];
+    if (!looked_at(t, l->index)) {
+        look->first_key = s->key;
+        look->first_value = s->value;
+    }
     t->looked[l->index / 64] |= 1ull << l->index % 64;
-    t->look[l->index].key = s->key;
-    t->look[l->index].value = s->value;
+    look->last_key = s->key;
+    look->last_value = s->value;
 }
 
 /* Before the store is made. */
 static void note_write(const struct loc *l)
 {
     struct thread *t = self();
-    if (t->wrote[l->index / 64] >> l->index % 64 & 1) return;
+    if (wrote_to(t, l->index)) return;
     t->wrote[l->index / 64] |= 1ull << l->index % 64;
     t->look[l->index].before = l->mo[l->count - 1]->value;
 }
 
-/* Another value has come since, or was there already and not seen. Stores of the same value are no news: two threads that exchange 1 for 1 would keep
- * each other going. */
-static bool news(const struct loc *l, const struct look *look)
+/* The first store by somebody else, after `key`, of another value than `seen`; NULL: none. Stores of the same value are no news: two threads that exchange
+ * 1 for 1 would keep each other going. */
+static const struct store *news(const struct thread *t, const struct loc *l, uint32_t key, uint64_t seen)
 {
-    for (unsigned i = l->count; i-- > 0 && l->mo[i]->key > look->key;)
-        if (l->mo[i]->value != look->value) return true;
-    return false;
+    for (unsigned i = first_from(l, key + 1); i < l->count; i++)
+        if (l->mo[i]->value != seen && &model__threads[l->mo[i]->thread] != t) return l->mo[i];
+    return NULL;
+}
+
+/* What the next round must see at least. Since the last look; or, if that was the newest, since the first: the round saw two values, the next one will
+ * see the same twice. */
+static const struct store *news_of_round(const struct thread *t, const struct loc *l)
+{
+    const struct look *look = &t->look[l->index];
+    const struct store *s = news(t, l, look->last_key, look->last_value);
+    return s ? s : news(t, l, look->first_key, look->first_value);
 }
 
 bool model__round_worthwhile(const struct thread *t)
@@ -228,10 +252,10 @@ bool model__round_worthwhile(const struct thread *t)
     if (t->found_busy && model__drops != t->found_busy_drops) return true;
     for (unsigned i = 0; i < model__loc_count; i++) {
         const struct loc *l = &model__locs[i];
-        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
+        if (!looked_at(t, i)) continue;
         looked = true;
-        if (news(l, &t->look[i])) return true;
-        if (t->wrote[i / 64] >> i % 64 & 1 && l->mo[l->count - 1]->value != t->look[i].before) return true;
+        if (news_of_round(t, l)) return true;
+        if (wrote_to(t, i) && l->mo[l->count - 1]->value != t->look[i].before) return true;
     }
     return !looked;
 }
@@ -246,9 +270,9 @@ void model__round_new(struct thread *t)
     least_grow(t, model__loc_count);
     for (unsigned i = 0; i < model__loc_count; i++) {
         const struct loc *l = &model__locs[i];
-        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
-        unsigned next = first_from(l, t->look[i].key + 1);
-        if (next < l->count && l->mo[next]->key > t->least[i]) t->least[i] = l->mo[next]->key;
+        if (!looked_at(t, i)) continue;
+        const struct store *next = news_of_round(t, l);
+        if (next && next->key > t->least[i]) t->least[i] = next->key;
     }
     memset(t->looked, 0, sizeof(t->looked));
     memset(t->wrote, 0, sizeof(t->wrote));
