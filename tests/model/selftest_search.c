@@ -19,11 +19,13 @@ static void start(unsigned count, void (*const *threads)(void *))
     store_relaxed(&y, 0);
     store_relaxed(&z, 0);
     a = b = c = 0;
-    for (unsigned i = 0; i < count; i++) model_thread(threads[i], NULL);
+    for (unsigned i = 0; i < count; i++)
+        model_thread(threads[i], NULL);
     model_join();
 }
-#define START(...)                                                                                                     \
-    start(sizeof((void (*[])(void *)){__VA_ARGS__}) / sizeof(void (*)(void *)), (void (*const[])(void *)){__VA_ARGS__})
+#define START(...)                                                                                 \
+    start(sizeof((void (*[])(void *)){__VA_ARGS__}) / sizeof(void (*)(void *)),                    \
+          (void (*const[])(void *)){__VA_ARGS__})
 
 /* ---- the bound: guarded by a lock, so that only the order of critical sections decides ---- */
 
@@ -63,7 +65,8 @@ static void bounds(void)
     struct model_case two = {.run = needs_two_preemptions, .preemptions = 2};
     struct model_case all = {.run = needs_two_preemptions, .unbounded = true};
     struct model_result r = model_run(&one);
-    trial(!r.failed && r.exhausted, "preemption bound", "found with one preemption, or not exhausted");
+    trial(!r.failed && r.exhausted, "preemption bound",
+          "found with one preemption, or not exhausted");
     trial(model_run(&two).failed, "preemption bound", "not found with two preemptions");
     trial(model_run(&all).failed, "preemption bound", "not found without a bound");
 }
@@ -142,11 +145,14 @@ static void free_switches(void)
     struct model_case going_on = {.run = progress_goes_on};
     struct model_case between = {.run = sleep_before_wake};
     trial_seen.count = 0;
-    trial(!model_run(&few).failed && trial_has(&trial_seen, 6), "timed waits", "to go to sleep costs a preemption");
+    trial(!model_run(&few).failed && trial_has(&trial_seen, 6), "timed waits",
+          "to go to sleep costs a preemption");
     trial_seen.count = 0;
-    trial(!model_run(&going_on).failed && trial_has(&trial_seen, 1 * 4 + 3), "yield", "a loop that makes progress is held up");
+    trial(!model_run(&going_on).failed && trial_has(&trial_seen, 1 * 4 + 3), "yield",
+          "a loop that makes progress is held up");
     trial_seen.count = 0;
-    trial(!model_run(&between).failed && trial_seen.count == 2, "futex_wake", "nobody falls asleep just before it");
+    trial(!model_run(&between).failed && trial_seen.count == 2, "futex_wake",
+          "nobody falls asleep just before it");
 }
 
 /* The creation of a thread is an event, elsewhere than x: what is seq_cst before it is before what is seq_cst in the thread. */
@@ -173,7 +179,8 @@ static void creation(void)
 {
     struct model_case order = {.run = creation_orders, .unbounded = true};
     trial_seen.count = 0;
-    trial(!model_run(&order).failed && trial_same(&trial_seen, &(struct trial_set){3, {1, 2, 3}}), "creation", "is no event of the order");
+    trial(!model_run(&order).failed && trial_same(&trial_seen, &(struct trial_set){3, {1, 2, 3}}),
+          "creation", "is no event of the order");
 }
 
 /* ---- the two searches agree ---- */
@@ -181,7 +188,8 @@ static void creation(void)
 THREAD(count_up)
 {
     uint32_t old = load_relaxed(&x);
-    while (!cas_relaxed(&x, &old, old + 1)) a++;
+    while (!cas_relaxed(&x, &old, old + 1))
+        a++;
 }
 THREAD(store_x_load_y)
 {
@@ -305,11 +313,11 @@ THREAD(fenced_y)
     store_seq_cst(&z, 1);
 }
 
-#define OBSERVED(name, ...)                                                                                            \
-    static void name(void)                                                                                             \
-    {                                                                                                                  \
-        START(__VA_ARGS__);                                                                                            \
-        saw(a | b << 6 | c << 12 | load_relaxed(&x) << 16 | load_relaxed(&z) << 20);                                   \
+#define OBSERVED(name, ...)                                                                        \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        START(__VA_ARGS__);                                                                        \
+        saw(a | b << 6 | c << 12 | load_relaxed(&x) << 16 | load_relaxed(&z) << 20);               \
     }
 OBSERVED(agree_cas, count_up, count_up)
 OBSERVED(agree_store_buffer, store_x_load_y, store_y_load_x)
@@ -357,9 +365,11 @@ static void agree(const struct agreement *g)
     struct trial_set all = trial_seen;
     trial_seen.count = 0;
     struct model_result s = model_run(&thinned);
-    trial(r.failed == s.failed && r.exhausted == s.exhausted, g->name, "one search fails, the other does not");
+    trial(r.failed == s.failed && r.exhausted == s.exhausted, g->name,
+          "one search fails, the other does not");
     if (r.failed) return;
-    trial(all.count > 1 && trial_same(&all, &trial_seen), g->name, "the searches see different outcomes");
+    trial(all.count > 1 && trial_same(&all, &trial_seen), g->name,
+          "the searches see different outcomes");
     trial(s.executions <= r.executions, g->name, "sleep sets save nothing");
 }
 
@@ -375,12 +385,14 @@ static void spin_sees(void)
 THREAD(ask_and_take)
 {
     store_relaxed(&z, 1);
-    while (!load_relaxed(&x)) cpu_pause();
+    while (!load_relaxed(&x))
+        cpu_pause();
     a = load_relaxed(&y);
 }
 THREAD(give_when_asked)
 {
-    while (!load_relaxed(&z)) cpu_pause();
+    while (!load_relaxed(&z))
+        cpu_pause();
     store_relaxed(&y, 1);
     store_relaxed(&x, 1);
 }
@@ -418,11 +430,14 @@ static void spins(void)
     struct model_case values = {.run = spin_sees};
     struct model_case data = {.run = old_data_after_spin, .preemptions = 1};
     trial_seen.count = 0;
-    trial(!model_run(&values).failed && trial_same(&trial_seen, &(struct trial_set){2, {1, 2}}), "spin", "does not see both values");
+    trial(!model_run(&values).failed && trial_same(&trial_seen, &(struct trial_set){2, {1, 2}}),
+          "spin", "does not see both values");
     trial_seen.count = 0;
-    trial(!model_run(&data).failed && trial_same(&trial_seen, &(struct trial_set){2, {0, 1}}), "spin", "old data is never seen after it");
+    trial(!model_run(&data).failed && trial_same(&trial_seen, &(struct trial_set){2, {0, 1}}),
+          "spin", "old data is never seen after it");
     trial_seen.count = 0;
-    trial(!model_run(&passed).failed && trial_has(&trial_seen, 5), "spin", "only the newest value is seen after a yield");
+    trial(!model_run(&passed).failed && trial_has(&trial_seen, 5), "spin",
+          "only the newest value is seen after a yield");
 }
 
 /* ---- choices ---- */
@@ -454,11 +469,14 @@ static void randomised(void)
     struct model_result first = model_run(&pct);
     struct model_result second = model_run(&pct);
     trial(first.failed, "PCT", "a bug of depth 3 is not found");
-    trial(first.executions == second.executions && strcmp(first.path, second.path) == 0, "PCT", "one seed, two results");
+    trial(first.executions == second.executions && strcmp(first.path, second.path) == 0, "PCT",
+          "one seed, two results");
     struct model_result again = model_replay(&pct, first.path);
-    trial(again.failed && again.executions == 1 && strcmp(again.why, first.why) == 0, "PCT", "the path leads elsewhere");
+    trial(again.failed && again.executions == 1 && strcmp(again.why, first.why) == 0, "PCT",
+          "the path leads elsewhere");
     unsigned differ = 0;
-    for (pct.seed = 8; pct.seed < 16; pct.seed++) differ += model_run(&pct).executions != first.executions;
+    for (pct.seed = 8; pct.seed < 16; pct.seed++)
+        differ += model_run(&pct).executions != first.executions;
     trial(differ > 0, "PCT", "all seeds are one");
 }
 
@@ -466,7 +484,8 @@ static void randomised(void)
 
 static void fails_late(void)
 {
-    for (unsigned i = 0; i < 3000; i++) model_choose(2 + i % 7);
+    for (unsigned i = 0; i < 3000; i++)
+        model_choose(2 + i % 7);
     model_assert(model_choose(12) < 11);
 }
 static void long_paths(void)
@@ -474,7 +493,8 @@ static void long_paths(void)
     struct model_case late = {.run = fails_late};
     struct model_result r = model_run(&late);
     struct model_result again = model_replay(&late, r.path);
-    trial(r.failed && again.failed && strcmp(again.why, r.why) == 0, "long path", "does not replay");
+    trial(r.failed && again.failed && strcmp(again.why, r.why) == 0, "long path",
+          "does not replay");
     trial(model_replay(&late, "9").failed, "path", "one of another program is accepted");
 }
 
@@ -483,23 +503,28 @@ static void long_paths(void)
 static void too_many_locations(void)
 {
     static _Atomic uint32_t many[200];
-    for (unsigned i = 0; i < 200; i++) store_relaxed(&many[i], 0);
+    for (unsigned i = 0; i < 200; i++)
+        store_relaxed(&many[i], 0);
 }
 static void too_many_stores(void)
 {
-    for (unsigned i = 0; i < 200; i++) store_relaxed(&x, i);
+    for (unsigned i = 0; i < 200; i++)
+        store_relaxed(&x, i);
 }
 static void too_many_threads(void)
 {
-    for (unsigned i = 0; i < MODEL_THREADS_MAX; i++) model_thread(store_x_load_y, NULL);
+    for (unsigned i = 0; i < MODEL_THREADS_MAX; i++)
+        model_thread(store_x_load_y, NULL);
 }
 static void too_many_seq_cst(void)
 {
-    for (unsigned i = 0; i < 100; i++) fence_seq_cst();
+    for (unsigned i = 0; i < 100; i++)
+        fence_seq_cst();
 }
 static void too_many_blocks(void)
 {
-    for (unsigned i = 0; i < 200; i++) model_free(model_alloc(8));
+    for (unsigned i = 0; i < 200; i++)
+        model_free(model_alloc(8));
 }
 static void too_many_locks(void)
 {
@@ -511,11 +536,13 @@ static void too_many_locks(void)
 }
 static void too_many_steps(void)
 {
-    for (;;) (void)load_relaxed(&x);
+    for (;;)
+        (void)load_relaxed(&x);
 }
 static void too_many_choices(void)
 {
-    for (;;) model_choose(2);
+    for (;;)
+        model_choose(2);
 }
 
 static void limits(void)
@@ -524,14 +551,16 @@ static void limits(void)
         void (*run)(void);
         const char *why;
     } limit[] = {
-        {too_many_locations, "LOCS_MAX"},    {too_many_stores, "STORES_MAX"}, {too_many_threads, "MODEL_THREADS_MAX"},
-        {too_many_seq_cst, "SC_MAX"},        {too_many_blocks, "BLOCKS_MAX"}, {too_many_locks, "LOCKS_MAX"},
-        {too_many_steps, "5000 steps"},      {too_many_choices, "choices"},
+        {too_many_locations, "LOCS_MAX"},        {too_many_stores, "STORES_MAX"},
+        {too_many_threads, "MODEL_THREADS_MAX"}, {too_many_seq_cst, "SC_MAX"},
+        {too_many_blocks, "BLOCKS_MAX"},         {too_many_locks, "LOCKS_MAX"},
+        {too_many_steps, "5000 steps"},          {too_many_choices, "choices"},
     };
     for (size_t i = 0; i < MODEL_COUNT(limit); i++) {
         struct model_case over = {.run = limit[i].run};
         struct model_result r = model_run(&over);
-        trial(r.failed && r.limit && strstr(r.why, limit[i].why), limit[i].why, r.failed ? r.why : "not reported");
+        trial(r.failed && r.limit && strstr(r.why, limit[i].why), limit[i].why,
+              r.failed ? r.why : "not reported");
     }
 }
 
@@ -540,7 +569,8 @@ int main(void)
     bounds();
     free_switches();
     creation();
-    for (size_t i = 0; i < MODEL_COUNT(agreements); i++) agree(&agreements[i]);
+    for (size_t i = 0; i < MODEL_COUNT(agreements); i++)
+        agree(&agreements[i]);
     spins();
     choices();
     randomised();
