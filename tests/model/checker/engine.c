@@ -93,6 +93,7 @@ void model__trace(const struct model_site *at, const char *format, ...)
     va_list args;
     const char *base = strrchr(at->file, '/');
     char place[64] = "";
+    if (model__thread_count == 1) return; /* before the first thread nothing can go two ways */
     if (at->line) snprintf(place, sizeof(place), "%s:%d", base ? base + 1 : at->file, at->line);
     printf("        %3u  %*sT%u  %-22s %s ", model__step, (int)model__current * 2, "",
            model__current, place, at->text);
