@@ -8,14 +8,9 @@
  *     thread creation                       a new thread runs up to its first point at once, then its creator goes on: nobody can tell the difference
  *     unlock                                whoever waits for the lock cannot tell when in the last step it was dropped; only model_try_lock can, so a test
  *                                           that uses it gets a point here as well (found out by the first try, which starts the search again)
- *
- * YIELD  A round is what a thread does between two yields. It goes on with the next round only if that could differ from the last: if something it looked
- *        at has another value since, if it saw an old value, if it changed something itself. Then each location that it looked at and that has a newer
- *        store is read as at least one store newer. So a loop that spins ends, every value can be seen in it, and one that nobody will end is found: if
- *        nobody else can run, spinning threads are let through SPINS_MAX more times (a bounded spin gives up), then it counts as endless.
  */
-#include "internal.h"
 #include "fiber.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +37,8 @@ __attribute__((noreturn)) static void end_execution(enum outcome how)
 {
     void *dead;
     outcome = how;
-    model__switch(&dead, engine_sp); /* the fibers are abandoned: the next execution starts them afresh */
+    model__switch(&dead,
+                  engine_sp); /* the fibers are abandoned: the next execution starts them afresh */
     __builtin_unreachable();
 }
 
@@ -87,7 +83,8 @@ void model_fail_at(const char *what, const char *file, int line)
 
 void model__prune(void)
 {
-    if (model__tracing) printf("        (cut short here: forbidden by the seq_cst rules, or seen before)\n");
+    if (model__tracing)
+        printf("        (cut short here: forbidden by the seq_cst rules, or seen before)\n");
     end_execution(PRUNED);
 }
 
@@ -96,8 +93,10 @@ void model__trace(const struct model_site *at, const char *format, ...)
     va_list args;
     const char *base = strrchr(at->file, '/');
     char place[64] = "";
+    if (model__thread_count == 1) return; /* before the first thread nothing can go two ways */
     if (at->line) snprintf(place, sizeof(place), "%s:%d", base ? base + 1 : at->file, at->line);
-    printf("        %3u  %*sT%u  %-22s %s ", model__step, (int)model__current * 2, "", model__current, place, at->text);
+    printf("        %3u  %*sT%u  %-22s %s ", model__step, (int)model__current * 2, "",
+           model__current, place, at->text);
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
@@ -124,11 +123,16 @@ static bool enabled(unsigned i)
     const struct thread *t = &model__threads[i];
     if (t->state != THREAD_LIVE) return false;
     switch (t->op.kind) {
-    case OP_LOCK: return model__lock_free(t->op.address);
-    case OP_JOIN: return all_others_done(i);
-    case OP_SLEEP: return may_wake_up(t);
-    case OP_YIELD: return t->let_through || model__round_worthwhile(t);
-    default: return true;
+    case OP_LOCK:
+        return model__lock_free(t->op.address);
+    case OP_JOIN:
+        return all_others_done(i);
+    case OP_SLEEP:
+        return may_wake_up(t);
+    case OP_YIELD:
+        return t->let_through || model__round_worthwhile(t);
+    default:
+        return true;
     }
 }
 
@@ -142,7 +146,8 @@ static unsigned enabled_mask(void)
 
 static bool spins(const struct thread *t)
 {
-    return t->state == THREAD_LIVE && (t->op.kind == OP_YIELD || (t->op.kind == OP_SLEEP && t->timed));
+    return t->state == THREAD_LIVE &&
+           (t->op.kind == OP_YIELD || (t->op.kind == OP_SLEEP && t->timed));
 }
 
 /* Nobody can go on. Of those that spin, the one that has been let through least often may do so once more. */
@@ -172,7 +177,8 @@ static void fail_stuck(void)
                           : t->op.kind == OP_JOIN  ? "waits in model_join"
                                                    : "spins";
         livelock |= spins(t);
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%sT%u %s", used ? ", " : "", i, how);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%sT%u %s", used ? ", " : "", i,
+                                 how);
         if (used >= sizeof(text)) break;
     }
     model__fail("%s: %s", livelock ? "livelock or lost wake-up" : "deadlock or lost wake-up", text);
@@ -185,7 +191,8 @@ static void schedule(void)
     unsigned can = enabled_mask();
     if (!can) can = let_one_through();
     if (!can) fail_stuck();
-    if (++model__step > STEPS_MAX) model__fail_limit("an execution of over %d steps: an endless loop?", STEPS_MAX);
+    if (++model__step > STEPS_MAX)
+        model__fail_limit("an execution of over %d steps: an endless loop?", STEPS_MAX);
     unsigned next = model__pick(can);
     if (next != model__current) switch_to(next);
 }
@@ -226,7 +233,8 @@ static void entry(void)
     t->state = THREAD_DONE;
     model__order_elsewhere();
     if (t == &model__threads[0]) {
-        if (!all_others_done(0)) model__fail("the test ended while its threads run: model_join is missing");
+        if (!all_others_done(0))
+            model__fail("the test ended while its threads run: model_join is missing");
         model__plain_end();
         end_execution(COMPLETE);
     }
@@ -257,13 +265,15 @@ static struct thread *thread_new(void (*run)(void *), void *arg)
 
 void model_thread(void (*run)(void *), void *arg)
 {
-    if (model__thread_count == MODEL_THREADS_MAX) model__fail_limit("too many threads (MODEL_THREADS_MAX)");
+    if (model__thread_count == MODEL_THREADS_MAX)
+        model__fail_limit("too many threads (MODEL_THREADS_MAX)");
     struct thread *parent = self();
     struct thread *t = thread_new(run, arg);
     model__order_elsewhere();
     model__view_copy(&t->now, &parent->now);
     t->now.clock[model__thread_count - 1] = 1;
-    t->departed_last = t->departed_other = t->now.departed; /* its start is an event, and none of a location */
+    t->departed_last = t->now.departed; /* its start is an event, and none of a location */
+    t->departed_other = t->now.departed;
     model__tick();
     t->starting = true;
     t->starter = model__current;

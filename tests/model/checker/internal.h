@@ -6,6 +6,7 @@
  * fiber.c    stacks and the switch between them
  * search.c   all executions: paths of choices, sleep sets, PCT, replay
  * memory.c   the memory model: store histories, views, what a load may see and where a store may go
+ * round.c    spinning: when a loop may go on, and what it then sees
  * order.c    the seq_cst part: which seq_cst events are ordered, and that the order has no cycle
  * plain.c    plain memory, allocation, races, use after free, leaks, names
  * sync.c     locks, futexes, yield
@@ -82,10 +83,12 @@ struct op {
 enum thread_state { THREAD_NONE, THREAD_LIVE, THREAD_DONE };
 enum outcome { COMPLETE, FAILED, PRUNED, AGAIN };
 
-/* A thread's look at a location in its present round (the stretch between two yields). */
+/* What a thread saw of a location in its present round (the stretch between two yields). */
 struct look {
-    uint32_t key;                   /* of the store last read or written */
-    uint64_t value;                 /* its value */
+    uint32_t first_key;             /* of the store it read or wrote first */
+    uint32_t last_key;              /* and last */
+    uint64_t first_value;
+    uint64_t last_value;
     uint64_t before;                /* if the thread wrote: the newest value before it did so first */
 };
 
@@ -172,9 +175,14 @@ uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order, 
 void model__view_join(struct view *into, const struct view *from);
 void model__view_copy(struct view *into, const struct view *from);
 code model__seen(const struct view *v, const struct loc *l);
+unsigned model__first_from(const struct loc *l, uint32_t key); /* index of the oldest store not before key */
+void model__tick(void);             /* an event is over */
+
+/* ---- round.c ---- */
+void model__note_look(const struct loc *l, const struct store *s);
+void model__note_write(const struct loc *l); /* before the store is made */
 bool model__round_worthwhile(const struct thread *t); /* could another round differ from the last? */
 void model__round_new(struct thread *t);
-void model__tick(void);             /* an event is over */
 
 /* ---- order.c ---- */
 void model__order_reset(void);

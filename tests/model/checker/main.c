@@ -76,15 +76,16 @@ static double seconds(void)
 static const char *bound_of(const struct model_case *c, char *text, size_t bytes)
 {
     if (c->pct_depth) {
-        snprintf(text, bytes, "PCT depth %u, seed %llu", c->pct_depth, (unsigned long long)model__seed);
+        snprintf(text, bytes, "PCT depth %u, seed %llu", c->pct_depth,
+                 (unsigned long long)model__seed);
     } else if (c->unbounded) {
         snprintf(text, bytes, "all interleavings");
     } else {
-        snprintf(text, bytes, "<= %u preemptions", c->preemptions ? c->preemptions : MODEL_PREEMPTIONS);
+        snprintf(text, bytes, "<= %u preemptions",
+                 c->preemptions ? c->preemptions : MODEL_PREEMPTIONS);
     }
     return text;
 }
-
 
 static const char *program = "model";
 
@@ -102,11 +103,13 @@ static void print_failure(const struct model_case *c, const struct model_result 
     printf("      replay: %s --case \"%s\" --replay %s\n", program, c->name, r->path);
 }
 
-static void print_line(const char *verdict, const struct model_case *c, const struct model_result *r, double took)
+static void print_line(const char *verdict, const struct model_case *c,
+                       const struct model_result *r, double took)
 {
     char bound[64];
-    printf("%-8s %-62s %9llu executions, %7llu cut, %s%s, %.2f s\n", verdict, c->name, (unsigned long long)r->executions,
-           (unsigned long long)r->pruned, bound_of(c, bound, sizeof(bound)), r->exhausted ? " (exhausted)" : "", took);
+    printf("%-8s %-62s %9llu executions, %7llu cut, %s%s, %.2f s\n", verdict, c->name,
+           (unsigned long long)r->executions, (unsigned long long)r->pruned,
+           bound_of(c, bound, sizeof(bound)), r->exhausted ? " (exhausted)" : "", took);
     fflush(stdout);
 }
 
@@ -119,11 +122,13 @@ static bool run_case(const struct model_case *c, bool show)
     double took = seconds() - began;
     bool caught = r.failed && (c->why ? strstr(r.why, c->why) != NULL : !r.limit);
     bool ok = c->must_fail ? caught : !r.failed;
-    bool cut_off = !c->must_fail && !c->pct_depth && !r.failed && !r.exhausted && !c->executions_max && !model__replay;
+    bool cut_off = !c->must_fail && !c->pct_depth && !r.failed && !r.exhausted &&
+                   !c->executions_max && !model__replay;
 
     print_line(!ok || cut_off ? "FAILED" : c->must_fail ? "caught" : "ok", c, &r, took);
     if (c->must_fail && !r.failed) printf("      a planted fault survived\n");
-    if (r.failed && c->must_fail && !caught) printf("      it failed, but not with \"%s\":\n", c->why ? c->why : "what was checked");
+    if (r.failed && c->must_fail && !caught)
+        printf("      it failed, but not with \"%s\":\n", c->why ? c->why : "what was checked");
     if (r.failed && (show || !ok || c->must_fail)) print_failure(c, &r);
     return ok && !cut_off;
 }
@@ -133,12 +138,15 @@ static const struct model_spare *spare_for(const struct weak *w, const struct mo
     for (; spare && spare->file; spare++) {
         size_t have = strlen(w->at->file);
         size_t want = strlen(spare->file);
-        if (have >= want && strcmp(w->at->file + have - want, spare->file) == 0 && strstr(w->at->text, spare->text)) return spare;
+        if (have >= want && strcmp(w->at->file + have - want, spare->file) == 0 &&
+            strstr(w->at->text, spare->text))
+            return spare;
     }
     return NULL;
 }
 
-static bool caught_by_any(const struct weak *w, const struct model_case *cases, size_t count, uint64_t *executions)
+static bool caught_by_any(const struct weak *w, const struct model_case *cases, size_t count,
+                          uint64_t *executions)
 {
     model__weak_site = w->at;
     model__weak_how = w->how;
@@ -156,8 +164,9 @@ static bool caught_by_any(const struct weak *w, const struct model_case *cases, 
 static void print_survivor(const struct weak *w, const struct model_spare *excuse)
 {
     const char *base = strrchr(w->at->file, '/');
-    printf("%-8s %s:%d %s %s%s%s\n", excuse ? "spare" : "FAILED", base ? base + 1 : w->at->file, w->at->line, w->at->text, w->text,
-           excuse ? ": " : ": no case notices", excuse ? excuse->reason : "");
+    printf("%-8s %s:%d %s %s%s%s\n", excuse ? "spare" : "FAILED", base ? base + 1 : w->at->file,
+           w->at->line, w->at->text, w->text, excuse ? ": " : ": no case notices",
+           excuse ? excuse->reason : "");
 }
 
 /* An entry that excuses nothing is a claim about code that has changed. */
@@ -166,13 +175,15 @@ static bool all_spares_used(const struct model_spare *spare, const bool *used)
     bool ok = true;
     for (unsigned i = 0; spare && spare[i].file; i++) {
         if (i < SITES_MAX && used[i]) continue;
-        printf("FAILED   spare list: %s %s excuses nothing: it is caught, or not there\n", spare[i].file, spare[i].text);
+        printf("FAILED   spare list: %s %s excuses nothing: it is caught, or not there\n",
+               spare[i].file, spare[i].text);
         ok = false;
     }
     return ok;
 }
 
-static bool run_weakened(const struct model_case *cases, size_t count, const struct model_spare *spare, bool all_cases)
+static bool run_weakened(const struct model_case *cases, size_t count,
+                         const struct model_spare *spare, bool all_cases)
 {
     static bool used[SITES_MAX];
     double began = seconds();
@@ -201,8 +212,10 @@ static bool run_weakened(const struct model_case *cases, size_t count, const str
     }
     if (all_cases) ok &= all_spares_used(spare, used);
     if (weak_count == 0) return ok;
-    printf("%-8s orders made weaker: %u of %u caught, %u listed as spare; %llu executions, %.2f s\n", ok ? "ok" : "FAILED", caught, weak_count,
-           excused, (unsigned long long)executions, seconds() - began);
+    printf(
+        "%-8s orders made weaker: %u of %u caught, %u listed as spare; %llu executions, %.2f s\n",
+        ok ? "ok" : "FAILED", caught, weak_count, excused, (unsigned long long)executions,
+        seconds() - began);
     return ok;
 }
 
@@ -246,7 +259,8 @@ static struct options parse(int argc, char **argv)
     return o;
 }
 
-int model_main_with(int argc, char **argv, const struct model_case *cases, size_t count, const struct model_spare *spare)
+int model_main_with(int argc, char **argv, const struct model_case *cases, size_t count,
+                    const struct model_spare *spare)
 {
     struct options o = parse(argc, argv);
     unsigned ran = 0;
@@ -256,7 +270,9 @@ int model_main_with(int argc, char **argv, const struct model_case *cases, size_
     weak_count = 0;
     weak_overflow = false;
     if (o.bad) {
-        fprintf(stderr, "usage: %s [--list] [--case WORD] [--replay PATH] [--seed N] [--trace] [--quick]\n", program);
+        fprintf(stderr,
+                "usage: %s [--list] [--case WORD] [--replay PATH] [--seed N] [--trace] [--quick]\n",
+                program);
         return 2;
     }
     for (size_t i = 0; i < count; i++) {
@@ -270,7 +286,8 @@ int model_main_with(int argc, char **argv, const struct model_case *cases, size_
         failed += !run_case(&cases[i], o.show);
         model__collecting = false;
     }
-    if (!o.list && !o.quick && !model__replay && !run_weakened(cases, count, spare, !o.only)) failed++;
+    if (!o.list && !o.quick && !model__replay && !run_weakened(cases, count, spare, !o.only))
+        failed++;
     if (ran == 0) {
         fprintf(stderr, "%s: no case matches\n", program);
         return 2;

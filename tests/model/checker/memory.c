@@ -41,7 +41,8 @@ void model__memory_reset(void)
 
 static void view_grow(struct view *v, unsigned locs)
 {
-    for (; v->locs < locs; v->locs++) v->loc[v->locs] = (struct known){0, 0};
+    for (; v->locs < locs; v->locs++)
+        v->loc[v->locs] = (struct known){0, 0};
 }
 
 void model__view_join(struct view *into, const struct view *from)
@@ -99,24 +100,52 @@ struct loc *model__loc_if_known(const volatile void *address)
 static struct store *store_new(struct loc *l, unsigned at_index, uint64_t value, uint32_t key)
 {
     if (l->count == STORES_MAX) model__fail_limit("too many stores to one location (STORES_MAX)");
-    if (store_count == sizeof(store_pool) / sizeof(store_pool[0])) model__fail_limit("too many stores in one execution");
+    if (store_count == sizeof(store_pool) / sizeof(store_pool[0]))
+        model__fail_limit("too many stores in one execution");
     struct store *s = &store_pool[store_count++];
-    for (unsigned i = l->count++; i > at_index; i--) l->mo[i] = l->mo[i - 1];
+    for (unsigned i = l->count++; i > at_index; i--)
+        l->mo[i] = l->mo[i - 1];
     l->mo[at_index] = s;
     *s = (struct store){.value = value, .key = key, .thread = model__current, .step = model__step};
     return s;
 }
 
+/* Sizes as constants: a memcpy of unknown size is a call, and this runs at each access. */
 static uint64_t raw_value(const volatile void *address, size_t bytes)
 {
-    uint64_t raw = 0;
-    memcpy(&raw, (const void *)address, bytes);
-    return raw;
+    switch (bytes) {
+    case 1:
+        return *(const volatile uint8_t *)address;
+    case 2:
+        return *(const volatile uint16_t *)address;
+    case 4:
+        return *(const volatile uint32_t *)address;
+    default:
+        return *(const volatile uint64_t *)address;
+    }
+}
+
+static void set_raw_value(const volatile void *address, size_t bytes, uint64_t value)
+{
+    switch (bytes) {
+    case 1:
+        *(volatile uint8_t *)address = (uint8_t)value;
+        break;
+    case 2:
+        *(volatile uint16_t *)address = (uint16_t)value;
+        break;
+    case 4:
+        *(volatile uint32_t *)address = (uint32_t)value;
+        break;
+    default:
+        *(volatile uint64_t *)address = value;
+    }
 }
 
 static bool overlap(const struct loc *a, const struct loc *b)
 {
-    return (uintptr_t)a->address < (uintptr_t)b->address + b->bytes && (uintptr_t)b->address < (uintptr_t)a->address + a->bytes;
+    return (uintptr_t)a->address < (uintptr_t)b->address + b->bytes &&
+           (uintptr_t)b->address < (uintptr_t)a->address + a->bytes;
 }
 
 /* Plain memory may be written as a whole and read in parts; an atomic is one object of one size. */
@@ -125,7 +154,9 @@ static void find_overlaps(struct loc *l)
     for (unsigned i = 0; i < model__loc_count; i++) {
         struct loc *other = &model__locs[i];
         if (other == l || !overlap(l, other)) continue;
-        if (!l->plain || !other->plain) model__fail("an atomic overlaps with memory that is accessed with another address or size");
+        if (!l->plain || !other->plain)
+            model__fail(
+                "an atomic overlaps with memory that is accessed with another address or size");
         l->overlaps[i / 64] |= 1ull << i % 64;
         other->overlaps[l->index / 64] |= 1ull << l->index % 64;
     }
@@ -133,7 +164,11 @@ static void find_overlaps(struct loc *l)
 
 static struct loc *loc_new(const volatile void *address, size_t bytes, bool plain)
 {
-    if (model__loc_count == LOCS_MAX) model__fail_limit("too many locations in one execution (LOCS_MAX)");
+    if (model__loc_count == LOCS_MAX)
+        model__fail_limit("too many locations in one execution (LOCS_MAX)");
+    if (!plain && bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) {
+        model__fail("an atomic of %zu bytes: 1, 2, 4 or 8", bytes);
+    }
     struct loc *l = &model__locs[model__loc_count];
     memset(l, 0, offsetof(struct loc, mo));
     l->address = address;
@@ -142,7 +177,8 @@ static struct loc *loc_new(const volatile void *address, size_t bytes, bool plai
     l->name = model__name_of(address);
     l->index = model__loc_count++;
     unsigned b = bucket_of(address);
-    while (buckets[b].stamp == stamp) b = (b + 1) % BUCKETS;
+    while (buckets[b].stamp == stamp)
+        b = (b + 1) % BUCKETS;
     buckets[b].stamp = stamp;
     buckets[b].loc = l;
     if (!plain) store_new(l, 0, raw_value(address, bytes), KEY_GAP);
@@ -153,7 +189,8 @@ static struct loc *loc_new(const volatile void *address, size_t bytes, bool plai
 static void check_size(struct loc *l, size_t bytes)
 {
     if (l->bytes == bytes) return;
-    if (!l->plain) model__fail("an atomic is accessed with two sizes, %zu and %zu bytes", l->bytes, bytes);
+    if (!l->plain)
+        model__fail("an atomic is accessed with two sizes, %zu and %zu bytes", l->bytes, bytes);
     if (bytes < l->bytes) return;
     model__check_not_freed(l->address, bytes);
     l->bytes = bytes;
@@ -171,7 +208,8 @@ struct loc *model__loc(const volatile void *address, size_t bytes, bool plain)
     if (l->plain != plain) model__fail("one address is used both as an atomic and as plain memory");
     check_size(l, bytes);
     if (!plain && raw_value(address, bytes) != l->mo[l->count - 1]->value) {
-        model__fail("an atomic was written around the checker (memset, plain assignment): use store_relaxed");
+        model__fail(
+            "an atomic was written around the checker (memset, plain assignment): use store_relaxed");
     }
     return l;
 }
@@ -186,73 +224,12 @@ static uint32_t floor_key(const struct loc *l)
     return key;
 }
 
-/* Index of the oldest store not before `key`. */
-static unsigned first_from(const struct loc *l, uint32_t key)
+unsigned model__first_from(const struct loc *l, uint32_t key)
 {
     unsigned i = l->count;
-    while (i > 0 && l->mo[i - 1]->key >= key) i--;
+    while (i > 0 && l->mo[i - 1]->key >= key)
+        i--;
     return i;
-}
-
-/* ---- rounds: what a spinning thread has looked at ---- */
-
-static void note_look(const struct loc *l, const struct store *s)
-{
-    struct thread *t = self();
-    t->looked[l->index / 64] |= 1ull << l->index % 64;
-    t->look[l->index].key = s->key;
-    t->look[l->index].value = s->value;
-}
-
-/* Before the store is made. */
-static void note_write(const struct loc *l)
-{
-    struct thread *t = self();
-    if (t->wrote[l->index / 64] >> l->index % 64 & 1) return;
-    t->wrote[l->index / 64] |= 1ull << l->index % 64;
-    t->look[l->index].before = l->mo[l->count - 1]->value;
-}
-
-/* Another value has come since, or was there already and not seen. Stores of the same value are no news: two threads that exchange 1 for 1 would keep
- * each other going. */
-static bool news(const struct loc *l, const struct look *look)
-{
-    for (unsigned i = l->count; i-- > 0 && l->mo[i]->key > look->key;)
-        if (l->mo[i]->value != look->value) return true;
-    return false;
-}
-
-bool model__round_worthwhile(const struct thread *t)
-{
-    bool looked = t->found_busy;
-    if (t->found_busy && model__drops != t->found_busy_drops) return true;
-    for (unsigned i = 0; i < model__loc_count; i++) {
-        const struct loc *l = &model__locs[i];
-        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
-        looked = true;
-        if (news(l, &t->look[i])) return true;
-        if (t->wrote[i / 64] >> i % 64 & 1 && l->mo[l->count - 1]->value != t->look[i].before) return true;
-    }
-    return !looked;
-}
-
-static void least_grow(struct thread *t, unsigned locs)
-{
-    for (; t->least_locs < locs; t->least_locs++) t->least[t->least_locs] = 0;
-}
-
-void model__round_new(struct thread *t)
-{
-    least_grow(t, model__loc_count);
-    for (unsigned i = 0; i < model__loc_count; i++) {
-        const struct loc *l = &model__locs[i];
-        if (!(t->looked[i / 64] >> i % 64 & 1)) continue;
-        unsigned next = first_from(l, t->look[i].key + 1);
-        if (next < l->count && l->mo[next]->key > t->least[i]) t->least[i] = l->mo[next]->key;
-    }
-    memset(t->looked, 0, sizeof(t->looked));
-    memset(t->wrote, 0, sizeof(t->wrote));
-    t->found_busy = false;
 }
 
 /* ---- what is learnt ---- */
@@ -280,8 +257,7 @@ void model__tick(void)
 
 static void write_memory(struct loc *l)
 {
-    uint64_t newest = l->mo[l->count - 1]->value;
-    memcpy((void *)l->address, &newest, l->bytes);
+    set_raw_value(l->address, l->bytes, l->mo[l->count - 1]->value);
 }
 
 static struct view *view_of_store(bool release, const struct view *passed_on)
@@ -335,18 +311,19 @@ static void trace_read(const struct model_site *at, const struct loc *l, unsigne
     char text[64];
     const struct store *s = l->mo[index];
     if (!model__tracing) return;
-    model__trace(at, "%s-> 0x%llx  (%s%s)", label(l), (unsigned long long)s->value, where(s, text, sizeof(text)),
-                 index + 1 < l->count ? ", not the newest" : "");
+    model__trace(at, "%s-> 0x%llx  (%s%s)", label(l), (unsigned long long)s->value,
+                 where(s, text, sizeof(text)), index + 1 < l->count ? ", not the newest" : "");
 }
 
-uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order, const struct model_site *at)
+uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order,
+                     const struct model_site *at)
 {
     uint32_t key = floor_key(l);
-    unsigned from = first_from(l, key > least_key ? key : least_key);
+    unsigned from = model__first_from(l, key > least_key ? key : least_key);
     unsigned index = l->count - 1 - model__choose(l->count - from);
     struct store *s = l->mo[index];
 
-    note_look(l, s);
+    model__note_look(l, s);
     model__touch_loc(l);
     trace_read(at, l, index);
     set_seen(self(), l, 2 * s->key + 1, false);
@@ -356,7 +333,8 @@ uint64_t model__read(struct loc *l, uint32_t least_key, enum model_order order, 
     return s->value;
 }
 
-uint64_t model_load(const struct model_site *at, const volatile void *p, size_t bytes, enum model_order order)
+uint64_t model_load(const struct model_site *at, const volatile void *p, size_t bytes,
+                    enum model_order order)
 {
     order = effective(at, order);
     model__point(OP_LOAD, p);
@@ -394,25 +372,27 @@ static uint64_t clip(uint64_t value, size_t bytes)
     return bytes == 8 ? value : value & ((1ull << (8 * bytes)) - 1);
 }
 
-void model_store(const struct model_site *at, volatile void *p, size_t bytes, uint64_t value, enum model_order order)
+void model_store(const struct model_site *at, volatile void *p, size_t bytes, uint64_t value,
+                 enum model_order order)
 {
     order = effective(at, order);
     model__point(OP_WRITE, p);
     struct loc *l = model__loc(p, bytes, false);
     unsigned place = choose_place(l);
     uint32_t key = key_at(l, place);
-    note_write(l);
+    model__note_write(l);
     struct store *s = store_new(l, place, clip(value, bytes), key);
 
     s->at = at;
-    note_look(l, s);
+    model__note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * key, true);
     model__order_access(l, false, 0, true, key, order == MODEL_seq_cst);
     s->view = view_of_store(releases(order), NULL);
     write_memory(l);
     if (model__tracing) {
-        model__trace(at, "%s= 0x%llx%s", label(l), (unsigned long long)s->value, place + 1 < l->count ? "  (before newer stores)" : "");
+        model__trace(at, "%s= 0x%llx%s", label(l), (unsigned long long)s->value,
+                     place + 1 < l->count ? "  (before newer stores)" : "");
     }
     model__tick();
 }
@@ -422,11 +402,16 @@ void model_store(const struct model_site *at, volatile void *p, size_t bytes, ui
 static uint64_t apply(enum model_rmw op, uint64_t old, uint64_t operand)
 {
     switch (op) {
-    case MODEL_EXCHANGE: return operand;
-    case MODEL_ADD: return old + operand;
-    case MODEL_SUB: return old - operand;
-    case MODEL_OR: return old | operand;
-    case MODEL_AND: return old & operand;
+    case MODEL_EXCHANGE:
+        return operand;
+    case MODEL_ADD:
+        return old + operand;
+    case MODEL_SUB:
+        return old - operand;
+    case MODEL_OR:
+        return old | operand;
+    case MODEL_AND:
+        return old & operand;
     }
     return old;
 }
@@ -434,7 +419,7 @@ static uint64_t apply(enum model_rmw op, uint64_t old, uint64_t operand)
 /* Which store the RMW reads. One that is to write needs a store that no other RMW has read; a CAS that differs only reads. */
 static unsigned choose_read(struct loc *l, const uint64_t *expected)
 {
-    unsigned from = first_from(l, floor_key(l));
+    unsigned from = model__first_from(l, floor_key(l));
     unsigned candidates[STORES_MAX];
     unsigned count = 0;
 
@@ -445,27 +430,30 @@ static unsigned choose_read(struct loc *l, const uint64_t *expected)
     return candidates[model__choose(count)]; /* never empty: the newest has no reader behind it */
 }
 
-static void write_after(struct loc *l, unsigned index, uint64_t value, enum model_order order, const struct model_site *at)
+static void write_after(struct loc *l, unsigned index, uint64_t value, enum model_order order,
+                        const struct model_site *at)
 {
     struct store *read = l->mo[index];
     uint32_t key = key_at(l, index + 1);
-    note_write(l);
+    model__note_write(l);
     struct store *s = store_new(l, index + 1, clip(value, l->bytes), key);
 
     read->read_by_rmw = true;
     s->at = at;
-    note_look(l, s);
+    model__note_look(l, s);
     set_seen(self(), l, 2 * key, true);
     model__order_access(l, true, read->key, true, key, order == MODEL_seq_cst);
     s->view = view_of_store(releases(order), read->view);
     write_memory(l);
     if (model__tracing) {
-        model__trace(at, "%s0x%llx -> 0x%llx%s", label(l), (unsigned long long)read->value, (unsigned long long)s->value,
+        model__trace(at, "%s0x%llx -> 0x%llx%s", label(l), (unsigned long long)read->value,
+                     (unsigned long long)s->value,
                      index + 2 < l->count ? "  (before newer stores)" : "");
     }
 }
 
-uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, enum model_rmw op, uint64_t operand, enum model_order order)
+uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, enum model_rmw op,
+                   uint64_t operand, enum model_order order)
 {
     order = effective(at, order);
     model__point(OP_WRITE, p);
@@ -473,7 +461,7 @@ uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, 
     unsigned index = choose_read(l, NULL);
     struct store *s = l->mo[index];
 
-    note_look(l, s);
+    model__note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * s->key + 1, false);
     learn(s, acquires(order));
@@ -482,19 +470,20 @@ uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, 
     return s->value;
 }
 
-bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint64_t *expected, uint64_t desired, enum model_order good,
-               enum model_order bad)
+bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint64_t *expected,
+               uint64_t desired, enum model_order good, enum model_order bad)
 {
     good = effective(at, good);
     if (at == model__weak_site && model__weak_how == WEAKEN_ACQUIRE) bad = MODEL_relaxed;
-    if (at == model__weak_site && model__weak_how == WEAKEN_SEQ_CST && bad == MODEL_seq_cst) bad = MODEL_acquire;
+    if (at == model__weak_site && model__weak_how == WEAKEN_SEQ_CST && bad == MODEL_seq_cst)
+        bad = MODEL_acquire;
     model__point(OP_WRITE, p);
     struct loc *l = model__loc(p, bytes, false);
     unsigned index = choose_read(l, expected);
     struct store *s = l->mo[index];
     bool same = s->value == *expected;
 
-    note_look(l, s);
+    model__note_look(l, s);
     model__touch_loc(l);
     set_seen(self(), l, 2 * s->key + 1, false);
     learn(s, acquires(same ? good : bad));

@@ -41,7 +41,9 @@ static unsigned event_count;
 static uint64_t fences;
 static uint64_t accesses;
 
-#define EACH_BIT(i, mask) for (uint64_t rest_ = (mask); rest_ && (i = (unsigned)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
+#define EACH_BIT(i, mask)                                                                          \
+    for (uint64_t rest_ = (mask); rest_ && (i = (unsigned)__builtin_ctzll(rest_), 1);              \
+         rest_ &= rest_ - 1)
 
 void model__order_reset(void)
 {
@@ -61,7 +63,8 @@ static void edge(unsigned from, unsigned to)
 
 static unsigned event_new(bool fence)
 {
-    if (event_count == SC_MAX) model__fail_limit("too many seq_cst events in one execution (SC_MAX)");
+    if (event_count == SC_MAX)
+        model__fail_limit("too many seq_cst events in one execution (SC_MAX)");
     unsigned e = event_count++;
     reach[e] = 0;
     events[e].fence = fence;
@@ -153,7 +156,8 @@ static void access_after_fence(unsigned fence, const struct loc *l, code lowest)
     unsigned i;
 
     if (lowest >= after(f, l)) return;
-    for (; f->after_locs <= l->index; f->after_locs++) f->after[f->after_locs] = NO_CODE;
+    for (; f->after_locs <= l->index; f->after_locs++)
+        f->after[f->after_locs] = NO_CODE;
     f->after[l->index] = lowest;
     EACH_BIT(i, fences) if (before_seen(&events[i], l) > lowest) edge(fence, i);
     EACH_BIT(i, accesses) if (events[i].loc == l && events[i].write > lowest) edge(fence, i);
@@ -169,13 +173,16 @@ static void seq_cst_access(const struct loc *l, code lowest, code write, uint64_
     events[e].lowest = lowest;
     events[e].write = write;
     EACH_BIT(i, t->own_sc) edge(i, e);
-    EACH_BIT(i, t->now.sc) if (events[i].fence || events[i].loc == l || departed >> i & 1) edge(i, e);
-    EACH_BIT(i, accesses & ~(1ull << e)) {
+    EACH_BIT(i, t->now.sc)
+    if (events[i].fence || events[i].loc == l || departed >> i & 1) edge(i, e);
+    EACH_BIT(i, accesses & ~(1ull << e))
+    {
         if (events[i].loc != l) continue;
         if (events[i].lowest < write) edge(i, e);
         if (lowest < events[i].write) edge(e, i);
     }
-    EACH_BIT(i, fences) {
+    EACH_BIT(i, fences)
+    {
         if (after(&events[i], l) < write) edge(i, e);
         if (lowest < before_wrote(&events[i], l)) edge(e, i);
     }
@@ -183,7 +190,8 @@ static void seq_cst_access(const struct loc *l, code lowest, code write, uint64_
     t->now.sc |= 1ull << e;
 }
 
-void model__order_access(struct loc *l, bool reads, uint32_t read_key, bool writes, uint32_t write_key, bool seq_cst)
+void model__order_access(struct loc *l, bool reads, uint32_t read_key, bool writes,
+                         uint32_t write_key, bool seq_cst)
 {
     struct thread *t = self();
     uint64_t known_fences = t->now.sc & fences;

@@ -13,7 +13,8 @@
 
 #define BLOCKS_MAX 64
 #define NAMES_MAX  64
-#define RED_BYTES  64               /* behind a block, nobody's: an access there is beyond the block, and not in the next one */
+#define RED_BYTES                                                                                  \
+    64 /* behind a block, nobody's: an access there is beyond the block, and not in the next one */
 
 static struct block {
     char *memory;
@@ -30,7 +31,8 @@ static unsigned name_count;
 
 void model__plain_reset(void)
 {
-    for (unsigned i = 0; i < block_count; i++) free(blocks[i].memory);
+    for (unsigned i = 0; i < block_count; i++)
+        free(blocks[i].memory);
     block_count = 0;
     name_count = 0;
 }
@@ -60,7 +62,8 @@ void model__check_not_freed(const volatile void *address, size_t bytes)
     const struct block *b = block_of(address);
     if (!b) return;
     if (b->freed) model__fail("use after free");
-    if ((uintptr_t)address + bytes > (uintptr_t)b->memory + b->bytes) model__fail("access beyond the end of a block");
+    if ((uintptr_t)address + bytes > (uintptr_t)b->memory + b->bytes)
+        model__fail("access beyond the end of a block");
 }
 
 /* A thread's clock starts at one: zero means never. */
@@ -72,8 +75,10 @@ bool model__ordered(uint32_t clock, unsigned thread)
 static void check_race(const struct model_site *at, const struct loc *l, bool write)
 {
     for (unsigned t = 0; t < model__thread_count; t++) {
-        if (!model__ordered(l->written[t], t)) model__fail("data race: %s, unordered with a write by T%u", at->text, t);
-        if (write && !model__ordered(l->touched[t], t)) model__fail("data race: %s, unordered with a read by T%u", at->text, t);
+        if (!model__ordered(l->written[t], t))
+            model__fail("data race: %s, unordered with a write by T%u", at->text, t);
+        if (write && !model__ordered(l->touched[t], t))
+            model__fail("data race: %s, unordered with a read by T%u", at->text, t);
     }
 }
 
@@ -83,7 +88,8 @@ void model_plain(const struct model_site *at, const volatile void *p, size_t byt
     if (model__tracing) model__trace(at, "%s", "");
     check_race(at, l, write);
     for (unsigned w = 0; w < LOC_WORDS; w++)
-        for (uint64_t rest = l->overlaps[w]; rest; rest &= rest - 1) check_race(at, &model__locs[w * 64 + __builtin_ctzll(rest)], write);
+        for (uint64_t rest = l->overlaps[w]; rest; rest &= rest - 1)
+            check_race(at, &model__locs[w * 64 + __builtin_ctzll(rest)], write);
     model__touch_loc(l);
     if (write) l->written[model__current] = l->touched[model__current];
     model__order_plain(l);
@@ -93,7 +99,8 @@ void model_plain(const struct model_site *at, const volatile void *p, size_t byt
 
 void *model_alloc(size_t bytes)
 {
-    if (block_count == BLOCKS_MAX) model__fail_limit("too many blocks in one execution (BLOCKS_MAX)");
+    if (block_count == BLOCKS_MAX)
+        model__fail_limit("too many blocks in one execution (BLOCKS_MAX)");
     size_t rounded = (bytes + RED_BYTES + 63) / 64 * 64;
     char *memory = aligned_alloc(64, rounded);
     if (!memory) abort();
@@ -114,8 +121,9 @@ void model_free(void *memory)
         if ((uintptr_t)l->address - (uintptr_t)b->memory >= b->bytes) continue;
         for (unsigned t = 0; t < model__thread_count; t++) {
             if (!model__ordered(l->touched[t], t)) {
-                model__fail("use after free: memory is freed while an access by T%u is not ordered before (%s)", t,
-                            l->name ? l->name : "unnamed location");
+                model__fail(
+                    "use after free: memory is freed while an access by T%u is not ordered before (%s)",
+                    t, l->name ? l->name : "unnamed location");
             }
         }
         l->dead = true;

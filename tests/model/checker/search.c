@@ -58,7 +58,8 @@ void model__path_text(char *into, size_t bytes)
     if (path_at == 0) snprintf(into, bytes, ".");
     for (unsigned i = 0; i < path_at;) {
         unsigned same = 1;
-        while (i + same < path_at && path[i + same].taken == path[i].taken) same++;
+        while (i + same < path_at && path[i + same].taken == path[i].taken)
+            same++;
         if (used + 16 > bytes) {
             snprintf(into, bytes, "(longer than %zu characters)", bytes);
             return;
@@ -81,7 +82,8 @@ static void load_path(const char *text)
         unsigned long taken = strtoul(at, &end, 10);
         unsigned long same = end == at ? 0 : 1;
         if (*end == 'x') same = strtoul(end + 1, &end, 10);
-        for (; same > 0 && path_length < CHOICES_MAX; same--) path[path_length++] = (struct choice){.taken = (uint16_t)taken};
+        for (; same > 0 && path_length < CHOICES_MAX; same--)
+            path[path_length++] = (struct choice){.taken = (uint16_t)taken};
         at = *end ? end + 1 : end;
     }
 }
@@ -112,14 +114,15 @@ static bool randomised(void)
 
 static struct choice *choice_new(void)
 {
-    if (path_length == CHOICES_MAX) model__fail_limit("an execution of over %d choices: an endless loop?", CHOICES_MAX);
+    if (path_length == CHOICES_MAX)
+        model__fail_limit("an execution of over %d choices: an endless loop?", CHOICES_MAX);
     return &path[path_length++];
 }
 
 static void fail_unlike(void)
 {
-    model__fail(replaying ? "the path to replay does not fit this program"
-                          : "the test is not the same each time: it must set up all that it uses, and depend on nothing else");
+    if (replaying) model__fail("the path to replay does not fit this program");
+    model__fail("the test is not the same each time: it must set up all that it uses");
 }
 
 unsigned model__choose(unsigned n)
@@ -129,7 +132,8 @@ unsigned model__choose(unsigned n)
         /* Every other choice of a randomised run is the first, which is the newest store: all old would be too unlike real runs. */
         unsigned taken = randomised() && random_below(2) ? random_below(n) : 0;
         *choice_new() = (struct choice){.n = (uint16_t)n, .taken = (uint16_t)taken};
-    } else if (replaying ? path[path_at].taken >= n : path[path_at].thread || path[path_at].n != n) {
+    } else if (replaying ? path[path_at].taken >= n
+                         : path[path_at].thread || path[path_at].n != n) {
         fail_unlike();
     }
     return path[path_at++].taken;
@@ -153,7 +157,8 @@ void model__step_is(enum op_kind kind, const volatile void *address)
 static bool dependent(const struct thread *t)
 {
     const struct op *next = &t->op;
-    if (next->kind == OP_YIELD || next->kind == OP_JOIN || (next->kind == OP_SLEEP && t->timed)) return true;
+    if (next->kind == OP_YIELD || next->kind == OP_JOIN || (next->kind == OP_SLEEP && t->timed))
+        return true;
     if (step.kind == OP_YIELD || step.kind == OP_SLEEP) return next->kind != OP_LOAD;
     return step.address == next->address && !(step.kind == OP_LOAD && next->kind == OP_LOAD);
 }
@@ -190,7 +195,8 @@ static unsigned preemption_bound(void)
 static bool goes_on(unsigned enabled)
 {
     const struct thread *t = self();
-    return enabled >> model__current & 1 && t->op.kind != OP_YIELD && (t->op.kind != OP_SLEEP || t->woken);
+    return enabled >> model__current & 1 && t->op.kind != OP_YIELD &&
+           (t->op.kind != OP_SLEEP || t->woken);
 }
 
 static uint64_t pct_change_at[16];
@@ -218,7 +224,8 @@ static unsigned pick_new(unsigned can)
     unsigned awake = can & ~asleep;
     if (!awake) model__prune();
     unsigned taken = model__case->pct_depth ? pick_by_priority(can) : preferred(awake);
-    *choice_new() = (struct choice){.thread = true, .taken = (uint16_t)taken, .can = (uint8_t)can, .asleep = (uint8_t)asleep};
+    *choice_new() = (struct choice){
+        .thread = true, .taken = (uint16_t)taken, .can = (uint8_t)can, .asleep = (uint8_t)asleep};
     return taken;
 }
 
@@ -234,7 +241,9 @@ unsigned model__pick(unsigned enabled)
 {
     bool every_step = model__case->unbounded || model__case->pct_depth;
     bool could_go_on = goes_on(enabled);
-    unsigned can = could_go_on && !every_step && preemptions >= preemption_bound() ? 1u << model__current : enabled;
+    unsigned can = could_go_on && !every_step && preemptions >= preemption_bound()
+                       ? 1u << model__current
+                       : enabled;
     unsigned next = lowest_of(can);
 
     if (every_step || can & (can - 1)) {
@@ -270,9 +279,10 @@ static bool advance(void)
 static void prepare_random(uint64_t run, unsigned longest)
 {
     random_state = model__case->seed ? model__case->seed : model__seed;
-    random_state = random_next() + run; /* mixed first: neighbouring seeds must not share their runs */
+    random_state = random_next() + run; /* mixed: neighbouring seeds must not share their runs */
     path_length = 0;
-    for (unsigned i = 0; i < 16; i++) pct_change_at[i] = 1 + random_below(longest);
+    for (unsigned i = 0; i < 16; i++)
+        pct_change_at[i] = 1 + random_below(longest);
 }
 
 static void count_execution(enum outcome how)

@@ -67,7 +67,8 @@ void model__free_locks(const char *memory, size_t bytes)
         struct lock *l = &locks[i];
         if ((uintptr_t)l->address - (uintptr_t)memory >= bytes) continue;
         for (unsigned t = 0; t < model__thread_count; t++) {
-            if (!model__ordered(l->touched[t], t)) model__fail("use after free: memory is freed while T%u's use of a lock is not ordered before", t);
+            if (model__ordered(l->touched[t], t)) continue;
+            model__fail("use after free: a lock is freed while its use by T%u is not ordered before", t);
         }
         if (l->held) model__fail("a lock is freed while it is held");
         l->dead = true;
@@ -135,7 +136,8 @@ void model_unlock(const volatile void *address)
 {
     static const struct model_site at = {"", 0, "unlock"};
     struct lock *l = lock_at(address);
-    if (!l->held || l->holder != model__current) model__fail("a thread drops a lock that it does not hold");
+    if (!l->held || l->holder != model__current)
+        model__fail("a thread drops a lock that it does not hold");
     if (model__point_at_unlock()) model__point(OP_UNLOCK, address);
     touch_lock(l);
     if (model__tracing) trace_lock(&at, address, "");
@@ -153,7 +155,8 @@ static struct futex *futex_at(const volatile void *word)
 {
     for (unsigned i = 0; i < futex_count; i++)
         if (futexes[i].word == word) return &futexes[i];
-    if (futex_count == LOCKS_MAX) model__fail_limit("too many futexes in one execution (LOCKS_MAX)");
+    if (futex_count == LOCKS_MAX)
+        model__fail_limit("too many futexes in one execution (LOCKS_MAX)");
     futexes[futex_count] = (struct futex){.word = word};
     return &futexes[futex_count++];
 }
@@ -178,7 +181,8 @@ static int sleep_on(const volatile void *word, bool timed)
     bool woken = t->woken;
     t->sleeps_on = NULL;
     t->timed = false;
-    if (model__tracing) model__trace(&back, woken ? "woken" : timed ? "timed out" : "for no reason");
+    if (model__tracing)
+        model__trace(&back, woken ? "woken" : timed ? "timed out" : "for no reason");
     model__tick();
     if (woken) return 0;
     if (timed) {
@@ -220,12 +224,13 @@ int model_futex_wake(const volatile void *word, int count)
 
     model__point(OP_WRITE, word);
     struct futex *f = futex_at(word);
-    struct loc *l = model__loc_if_known(word); /* its memory may be gone: the kernel does not care */
+    struct loc *l = model__loc_if_known(word); /* may be gone: the kernel does not care */
     if (l && !l->dead) {
         uint32_t key = model__seen(&self()->now, l) >> 1;
         if (key > f->least_key) f->least_key = key;
     }
-    while (woken < count && wake_any(word)) woken++;
+    while (woken < count && wake_any(word))
+        woken++;
     if (model__tracing) model__trace(&at, "-> %d", woken);
     model__tick();
     return woken;

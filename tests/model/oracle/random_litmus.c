@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_MAX  5              /* with the main thread */
-#define OPS_MAX      8              /* of one thread */
+#define THREADS_MAX  5 /* with the main thread */
+#define OPS_MAX      8 /* of one thread */
 #define OUTCOMES_MAX 16384
 #define TEXT_MAX     192
-#define CUT_OFF      4000           /* executions of the bounded search; doubled, the comparison takes almost twice as long */
+#define CUT_OFF                                                                                    \
+    4000 /* executions of the bounded search; doubled, the comparison takes almost twice as long */
 
 struct op {
     char kind;                      /* L S A X C F atomic, R W plain */
@@ -48,7 +49,8 @@ static unsigned outcome_count;
 static void add_outcome(const char *text)
 {
     uint64_t hash = 14695981039346656037u;
-    for (const char *at = text; *at; at++) hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    for (const char *at = text; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
     unsigned slot = (unsigned)(hash % OUTCOMES_MAX);
     for (; outcomes[slot][0]; slot = (slot + 1) % OUTCOMES_MAX)
         if (strcmp(outcomes[slot], text) == 0) return;
@@ -78,15 +80,20 @@ static uint64_t run_atomic(struct op *o)
     volatile void *p = &memory[o->loc];
     o->has_read = o->kind != 'S';
     switch (o->kind) {
-    case 'L': return model_load(&at, p, 4, o->order);
-    case 'A': return model_rmw(&at, p, 4, MODEL_ADD, o->value, o->order);
-    case 'X': return model_rmw(&at, p, 4, MODEL_EXCHANGE, o->value, o->order);
+    case 'L':
+        return model_load(&at, p, 4, o->order);
+    case 'A':
+        return model_rmw(&at, p, 4, MODEL_ADD, o->value, o->order);
+    case 'X':
+        return model_rmw(&at, p, 4, MODEL_EXCHANGE, o->value, o->order);
     case 'C': {
         uint64_t seen = o->expected;
         model_cas(&at, p, 4, &seen, o->value, o->order, o->fail_order);
         return seen;
     }
-    default: model_store(&at, p, 4, o->value, o->order); return 0;
+    default:
+        model_store(&at, p, 4, o->value, o->order);
+        return 0;
     }
 }
 
@@ -116,7 +123,8 @@ static void run_thread(void *arg)
 static void forget_reads(void)
 {
     for (unsigned t = 0; t < program.threads; t++)
-        for (unsigned i = 0; i < program.count[t]; i++) program.ops[t][i].has_read = false;
+        for (unsigned i = 0; i < program.count[t]; i++)
+            program.ops[t][i].has_read = false;
 }
 
 static void note_outcome(void)
@@ -127,7 +135,8 @@ static void note_outcome(void)
         for (unsigned i = 0; i < program.count[t]; i++) {
             const struct op *o = &program.ops[t][i];
             if (o->has_read) {
-                used += (size_t)snprintf(text + used, sizeof(text) - used, "%u ", (unsigned)o->read);
+                used +=
+                    (size_t)snprintf(text + used, sizeof(text) - used, "%u ", (unsigned)o->read);
             } else {
                 used += (size_t)snprintf(text + used, sizeof(text) - used, "- ");
             }
@@ -141,16 +150,19 @@ static void run_program(void)
 {
     memset(memory, 0, sizeof(memory));
     forget_reads();
-    for (unsigned i = 0; i < 3; i++) model_store(&at, &memory[i], 4, 0, MODEL_relaxed);
+    for (unsigned i = 0; i < 3; i++)
+        model_store(&at, &memory[i], 4, 0, MODEL_relaxed);
     run_thread((void *)0);
-    for (unsigned t = 1; t < program.threads; t++) model_thread(run_thread, (void *)(uintptr_t)t);
+    for (unsigned t = 1; t < program.threads; t++)
+        model_thread(run_thread, (void *)(uintptr_t)t);
     model_join();
     note_outcome();
 }
 
 static void search(bool unbounded)
 {
-    struct model_case c = {.name = "random", .run = run_program, .preemptions = 100, .unbounded = unbounded};
+    struct model_case c = {
+        .name = "random", .run = run_program, .preemptions = 100, .unbounded = unbounded};
     if (!unbounded) c.executions_max = CUT_OFF;
     struct model_result r = model_run(&c);
     if (!r.failed) {
