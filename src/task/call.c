@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * call - on a fiber, on a thread, and where it must not be; the idea is in call.h.
+ */
+#include "task/call.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/list.h"
+#include "sys/futex.h"
+#include "task/fiber.h"
+#include "task/here.h"
+#include "task/waker.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+
+/* Operations of one poll on a plain thread, which has nobody to be fair to: it is there because
+ * leaves charge it. Doubled: a loop of ready operations looks at its waker half as often. */
+#define THREAD_BUDGET 128
+
+/* Places whose refusal was reported. Doubled: a program full of such mistakes prints twice as many. */
+#define PLACES_MAX 64
+
+/* ---- on a fiber ---------------------------------------------------------------------------------- */
+
+/* Nothing of the thread is kept from one round to the next: it may be another one. */
+static void run_on_fiber(struct weft__fiber *f, weft_pollfn *poll, void *frame)
+{
+    for (;;) {
+        f->polling = true;
+        weft_poll answer = poll(frame, weft__here()->cx);
+        f->polling = false;
+        if (answer == WEFT_READY) return;
+        weft__fiber_suspend();
+    }
+}
+
+/* ---- on a plain thread --------------------------------------------------------------------------- */
+
+/* A thread in its own wait. */
+struct sleeper {
+    struct weft__foreign foreign;
+    _Atomic uint32_t rung; /* a futex: 1 since the last sleep's end somebody woke  [call-ring] */
+    _Atomic uint32_t gone; /* a futex: 1 the last reference is gone                [call-gone] */
+};
+
+static struct sleeper *sleeper_of(struct weft__foreign *foreign)
+{
+    return weft__container_of(foreign, struct sleeper, foreign);
+}
+
+static void sleeper_wake(struct weft__foreign *foreign)
+{
+    struct sleeper *s = sleeper_of(foreign);
+    /* [call-ring] with sleep: what was written before the wake */
+    if (exchange_release(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
+}
+
+static void sleeper_free(struct weft__foreign *foreign)
+{
+    weft__free(sleeper_of(foreign));
+}
+
+static void sleeper_leave(struct weft__foreign *foreign)
+{
+    struct sleeper *s = sleeper_of(foreign);
+    store_release(&s->gone, 1); /* [call-gone] with sleeper_done: nobody touches it any more */
+    (void)weft__futex_wake(&s->gone, 1); /* its stack may be gone; the call allows that */
+}
+
+static const struct weft__foreign_ops on_heap = {.wake = sleeper_wake, .free = sleeper_free};
+static const struct weft__foreign_ops on_stack = {.wake = sleeper_wake, .free = sleeper_leave};
+
+/* Gives a sleeper with one reference; `spare` where there is no memory. */
+static struct sleeper *sleeper_new(struct sleeper *spare)
+{
+    struct sleeper *s = weft__alloc_aligned(sizeof(*s), _Alignof(max_align_t));
+    if (s) {
+        weft__foreign_init(&s->foreign, &on_heap);
+        return s;
+    }
+    store_relaxed(&spare->rung, 0); /* relaxed, both: not shared yet */
+    store_relaxed(&spare->gone, 0);
+    weft__foreign_init(&spare->foreign, &on_stack);
+    return spare;
+}
+
+/* Takes the owner's reference. */
+static void sleeper_done(struct sleeper *s, struct sleeper *spare)
+{
+    weft__foreign_unref(&s->foreign);
+    if (s != spare) return;
+    while (load_acquire(&spare->gone) == 0) { /* [call-gone] with sleeper_leave */
+        (void)weft__futex_wait(&spare->gone, 0, WEFT__NEVER);
+    }
+}
+
+static void sleep_until_rung(struct sleeper *s)
+{
+    while (exchange_acquire(&s->rung, 0) == 0) { /* [call-ring] with sleeper_wake */
+        (void)weft__futex_wait(&s->rung, 0, WEFT__NEVER);
+    }
+}
+
+/* One poll, with a fresh budget. A poll that yields has nobody to let pass: it is polled again. */
+static weft_poll poll_on_thread(struct sleeper *s, weft_pollfn *poll, void *frame, bool *yielded)
+{
+    struct weft__here *here = weft__here();
+    struct weft_cx cx = {
+        .waker = weft__waker_of_foreign(&s->foreign),
+        .why = 0,
+        .budget = THREAD_BUDGET,
+        .yielded = false,
+    };
+    here->cx = &cx;
+    weft_poll answer = poll(frame, &cx);
+    here->cx = NULL;
+    *yielded = cx.yielded;
+    return answer;
+}
+
+static void run_on_thread(weft_pollfn *poll, void *frame)
+{
+    struct sleeper spare;
+    struct sleeper *s = sleeper_new(&spare);
+    bool yielded;
+
+    while (poll_on_thread(s, poll, frame, &yielded) == WEFT_PENDING) {
+        if (!yielded) sleep_until_rung(s);
+    }
+    sleeper_done(s, &spare);
+}
+
+/* ---- inside a poll ------------------------------------------------------------------------------- */
+
+static bool inside_a_poll(const struct weft__here *here)
+{
+    if (here->fiber) return here->fiber->polling;
+    return here->cx || here->task;
+}
+
+/* True for the first caller from a place. A full table keeps silent: it has said enough. */
+static bool first_report_of(const void *caller)
+{
+    static _Atomic uintptr_t places[PLACES_MAX];
+
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
+        uintptr_t seen = load_relaxed(&places[i]); /* relaxed, both: a set of numbers */
+        if (seen == 0 && cas_relaxed(&places[i], &seen, (uintptr_t)caller)) return true;
+        if (seen == (uintptr_t)caller) return false;
+    }
+    return false;
+}
+
+/* The caller as "helper (/bin/server+0x1234)": the offset is what addr2line wants. */
+static void print_caller(const void *caller)
+{
+    Dl_info info;
+
+    if (!dladdr(caller, &info) || !info.dli_fname) {
+        fprintf(stderr, "%p", caller);
+        return;
+    }
+    size_t offset = (size_t)((const char *)caller - (const char *)info.dli_fbase);
+    if (info.dli_sname) fprintf(stderr, "%s ", info.dli_sname);
+    fprintf(stderr, "(%s+0x%zx)", info.dli_fname, offset);
+}
+
+static void report(const struct weft_task *task, const void *caller)
+{
+    const struct weft_site *site = task ? task->site : NULL;
+
+    flockfile(stderr); /* one line, whoever else prints */
+    if (site) {
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", site->name, site->file, site->line);
+    } else {
+        fputs("weft: a thread", stderr);
+    }
+    fputs(" waits inside a poll, called from ", stderr);
+    print_caller(caller);
+    fputs(": refused with EDEADLK, await it instead\n", stderr);
+    funlockfile(stderr);
+}
+
+static int refuse(const struct weft_task *task, const void *caller)
+{
+    if (first_report_of(caller)) report(task, caller);
+    weft_dassert(!"a call form inside a stackless poll");
+    return -EDEADLK;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------ */
+
+int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
+{
+    const struct weft__here *here = weft__here();
+
+    if (inside_a_poll(here)) return refuse(here->task, caller);
+    if (here->fiber) {
+        run_on_fiber(here->fiber, poll, frame);
+    } else {
+        run_on_thread(poll, frame);
+    }
+    return 0;
+}
+
+int weft__run_checked(weft_pollfn *poll, void *frame)
+{
+    return weft__run_from(poll, frame, __builtin_return_address(0));
+}
+
+void weft__run(weft_pollfn *poll, void *frame)
+{
+    (void)weft__run_from(poll, frame,
+                         __builtin_return_address(0)); /* a refusal has been reported */
+}

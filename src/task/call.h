@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * call - call forms: poll a frame to its end from code that is no poll itself.
+ *
+ *     on a fiber            poll; PENDING: suspend the fiber, which its task's waker brings back
+ *     on a plain thread     poll; PENDING: sleep on a futex, which a foreign waker wakes
+ *     inside another poll   refused with -EDEADLK: the caller of that poll would wait for an answer
+ *                           that only it can bring about
+ * "Inside another poll" is known without a count: on a fiber, its `polling` is set while a frame is
+ * polled on its stack; off fibers, a poll is there when here->cx or here->task is. A fiber polled
+ * beneath has a record of its own, and may suspend.
+ *
+ * A plain thread's waker may be delivered late, when the call has returned and its stack is another
+ * call's. So the foreign waker lies on the heap, and every deliverer holds a reference. Where there
+ * is no memory it lies on the stack, and the call waits until the last reference is gone.
+ *     Pairs: [call-ring] wake -> sleeper, what was written before the wake.
+ *            [call-gone] last unref -> owner of a waker on the stack, the last touch.
+ * Rejected: a waker kept per thread (40 ns less per call, for a destructor at thread exit that must
+ * outlive all users of thread-locals).
+ */
+#ifndef WEFT_TASK_CALL_H
+#define WEFT_TASK_CALL_H
+
+#include "types.h"
+
+/* Poll the frame to its end. Blocks: the fiber or the thread. Returns 0; -EDEADLK inside a poll: then
+ * the frame was not polled, one line on stderr (once per place) names the task and the caller, and
+ * a debug build aborts. */
+int weft__run_checked(weft_pollfn *poll, void *frame);
+
+/* The same for call forms of the library, which give the address they were called from. */
+int weft__run_from(weft_pollfn *poll, void *frame, const void *caller);
+
+#endif

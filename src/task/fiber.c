@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fiber - birth, poll, suspension and end; the idea is in fiber.h.
+ */
+#include "task/fiber.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "sys/lock.h"
+#include "task/fiberdir.h"
+#include "task/here.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Lines by which tops of stacks differ; a power of two. Doubled: 512 bytes more of each first page
+ * are colour, which calls no longer have. */
+#define COLOURS UINT32_C(8)
+
+/* The stack of a fiber that is polled where there is no pool. Doubled: twice the addresses. */
+#define OWN_STACK_BYTES ((size_t)256 * 1024)
+
+/* In a frame's weft__at: the fiber has ended, and a further poll is a mistake. */
+#define AT_ENDED INT32_C(-1)
+
+#define AT_STARTED INT32_C(1) /* of weft_go's frames, which have a pointer */
+
+/* ---- the two functions that switch --------------------------------------------------------------- */
+
+WEFT__UNSANITIZED __attribute__((noinline)) static void enter(struct weft__fiber *f)
+{
+    weft__fiber_hook_enter(&f->hooks);
+    weft__context_swap(&f->back, &f->self);
+    weft__fiber_hook_left(&f->hooks);
+}
+
+WEFT__UNSANITIZED __attribute__((noinline)) static void leave(struct weft__fiber *f, bool for_good)
+{
+    weft__fiber_hook_leave(&f->hooks, for_good);
+    weft__context_swap(&f->self, &f->back);
+    weft__fiber_hook_entered(&f->hooks);
+}
+
+void weft__fiber_suspend(void)
+{
+    struct weft__fiber *f = weft__here()->fiber;
+
+    weft_assert(f != NULL);
+    weft_assert(!f->polling); /* what is polled on this stack must answer first */
+    weft__lock_assert_none_held();
+    leave(f, false);
+}
+
+/* The bottom of every fiber's stack. */
+WEFT__UNSANITIZED static void fiber_main(void *arg)
+{
+    struct weft__fiber *f = arg;
+
+    weft__fiber_hook_entered(&f->hooks);
+    f->body(f->frame);
+    f->ended = true;
+    leave(f, true);
+    __builtin_trap(); /* an ended fiber was entered */
+}
+
+/* ---- birth and end ------------------------------------------------------------------------------- */
+
+struct weft__fiber *weft__fiber_at(char *lo, size_t bytes)
+{
+    /* The upper bits of the product depend on all of the address; slots lie at equal distances, so
+     * its low bits alone may all be the same. */
+    uint32_t colour = ((uint32_t)((uintptr_t)lo >> 12) * UINT32_C(0x9e3779b1)) >> 16;
+    uintptr_t hi = (uintptr_t)lo + bytes - colour % COLOURS * WEFT__CACHE_LINE;
+
+    return (struct weft__fiber *)((hi - sizeof(struct weft__fiber)) &
+                                  ~(uintptr_t)(WEFT__CACHE_LINE - 1));
+}
+
+/* A pool of one stack, for the life of one fiber. */
+static struct weft__stacks *own_pool_new(void)
+{
+    struct weft__stacks_options o = {.stack_bytes = OWN_STACK_BYTES, .chunk_slots = 1};
+    struct weft__stacks *pool = weft__alloc(sizeof(*pool));
+
+    if (pool && weft__stacks_init(pool, &o) < 0) {
+        weft__free(pool);
+        return NULL;
+    }
+    return pool;
+}
+
+static void own_pool_free(struct weft__stacks *pool)
+{
+    weft__stacks_done(pool);
+    weft__free(pool);
+}
+
+/* NULL: no stack. */
+static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
+{
+    struct weft__here *here = weft__here();
+    struct weft__stacks *pool = here->stacks ? here->stacks : own_pool_new();
+    struct weft__stack *stack;
+
+    if (!pool) return NULL;
+    if (weft__stack_get(pool, &stack) < 0) {
+        if (!here->stacks) own_pool_free(pool);
+        return NULL;
+    }
+    struct weft__fiber *f = weft__fiber_at(stack->lo, stack->bytes);
+    weft_assert((char *)f > stack->lo);
+    weft__fiber_hooks_init(&f->hooks, stack->lo, stack->bytes);
+    f->body = body;
+    f->frame = frame;
+    f->task = here->task;
+    f->stack = stack;
+    f->pool = pool;
+    f->own_pool = !here->stacks;
+    f->running = false;
+    f->polling = false;
+    f->ended = false;
+    weft__context_init(&f->self, f, fiber_main, f);
+    return f;
+}
+
+/* By the poller, on its own stack. */
+static void fiber_free(struct weft__fiber *f)
+{
+    struct weft__stacks *pool = f->pool;
+    bool own_pool = f->own_pool;
+
+    weft__fiber_hooks_done(&f->hooks);
+    weft__stack_put(pool, f->stack); /* *f goes with it */
+    if (own_pool) own_pool_free(pool);
+}
+
+/* ---- poll ------------------------------------------------------------------------------------------ */
+
+/* Run it to its next suspension or its end. A poll ends on the thread it began on, so `here` is
+ * still ours afterwards. */
+static weft_poll fiber_run(struct weft__fiber *f, weft_cx *cx)
+{
+    struct weft__here *here = weft__here();
+    struct weft__fiber *outer_fiber = here->fiber;
+    struct weft_task *outer_task = here->task;
+    struct weft_cx *outer_cx = here->cx;
+
+    weft_assert(!f->running);           /* polled by two at once */
+    weft_assert(f->task == outer_task); /* polled by one task only, from its first poll on */
+    f->running = true;
+    here->fiber = f;
+    here->cx = cx;
+    enter(f);
+    here->fiber = outer_fiber;
+    here->task = outer_task;
+    here->cx = outer_cx;
+    f->running = false;
+    return f->ended ? WEFT_READY : WEFT_PENDING;
+}
+
+/* Queue it again, behind those who may give a stack back. */
+static weft_poll retry_later(weft_cx *cx)
+{
+    static _Atomic uint32_t said;
+
+    /* relaxed: nothing hangs on who speaks */
+    if (exchange_relaxed(&said, 1) == 0)
+        fputs(
+            "weft: no stack for a fiber (out of memory, or of mappings); it starts when there is one\n",
+            stderr);
+    cx->yielded = true;
+    return WEFT_PENDING;
+}
+
+static void go_body(void *arg)
+{
+    typedef uint64_t six(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    struct weft__go_frame *frame = arg;
+    const uint64_t *a = frame->call.arg;
+
+    /* The ABIs pass integers and pointers alike, and a callee does not see arguments that it does
+     * not ask for; a result lies in the low bytes of the register that a uint64_t fills. */
+    frame->ret = ((six *)frame->call.fn)(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* A function leaves the rest of the register as it likes. */
+static uint64_t low_bytes(uint64_t value, uint8_t bytes)
+{
+    return bytes >= 8 ? value : value & ((UINT64_C(1) << 8 * bytes) - 1);
+}
+
+static bool can_say_failure(const weft_call *call)
+{
+    return call->ret_signed && (call->ret_bytes == 4 || call->ret_bytes == 8);
+}
+
+static weft_poll go_without_stack(struct weft__go_frame *frame, weft_cx *cx)
+{
+    if (!can_say_failure(&frame->call)) return retry_later(cx);
+    frame->ret = low_bytes((uint64_t)(int64_t)-ENOMEM, frame->call.ret_bytes);
+    frame->weft__at = AT_ENDED;
+    return WEFT_READY;
+}
+
+weft_poll weft__go_poll(void *arg, weft_cx *cx)
+{
+    struct weft__go_frame *frame = arg;
+
+    weft_assert(frame->weft__at != AT_ENDED); /* READY is final */
+    if (frame->weft__at == 0) {
+        frame->weft__fiber = fiber_new(go_body, frame);
+        if (!frame->weft__fiber) return go_without_stack(frame, cx);
+        frame->weft__at = AT_STARTED;
+    }
+    if (fiber_run(frame->weft__fiber, cx) == WEFT_PENDING) return WEFT_PENDING;
+    frame->ret = low_bytes(frame->ret, frame->call.ret_bytes);
+    fiber_free(frame->weft__fiber);
+    frame->weft__fiber = NULL;
+    frame->weft__at = AT_ENDED;
+    return WEFT_READY;
+}
+
+/* Starts the fiber of a frame that has only its first word, `at`. Returns whether it could. */
+static bool start_numbered(int32_t *at, void (*body)(void *), void *frame)
+{
+    struct weft__fiber *f = fiber_new(body, frame);
+    if (!f) return false;
+
+    int32_t number = weft__fiberdir_add(f);
+    if (number < 0) {
+        fiber_free(f);
+        return false;
+    }
+    *at = number;
+    return true;
+}
+
+weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft_cx *cx)
+{
+    int32_t *at = frame; /* weft__at, the first member of every frame */
+
+    weft_assert(*at != AT_ENDED); /* READY is final */
+    if (*at == 0 && !start_numbered(at, body, frame)) return retry_later(cx);
+
+    struct weft__fiber *f = weft__fiberdir_get(*at);
+    if (fiber_run(f, cx) == WEFT_PENDING) return WEFT_PENDING;
+    weft__fiberdir_remove(*at);
+    fiber_free(f);
+    *at = AT_ENDED;
+    return WEFT_READY;
+}

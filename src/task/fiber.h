@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fiber - a future with a stack of its own: its poll switches to that stack and comes back.
+ *
+ * A poll is a call. It enters the fiber, which runs to its next suspension or its end and switches
+ * back to whoever polled: a worker, a thread, or another fiber. So a poll begins and ends on one
+ * thread, fibers nest as calls do, and the fiber may be entered on another thread the next time.
+ *
+ *     NEW       -> RUNNING    [first poll: gets its stack]
+ *     RUNNING   -> SUSPENDED  [weft__fiber_suspend; the poller, after the switch back]
+ *     SUSPENDED -> RUNNING    [poll]
+ *     RUNNING   -> ENDED      [body returned; the poller, after the switch back, gives the stack back]
+ * Only the poller marks a fiber as no longer running, and only it frees the stack: until the switch
+ * is over somebody still stands on it. A task's own state word keeps a second poller away meanwhile.
+ *
+ * The control block lies at the top of the stack, so that a fiber costs no memory beside it:
+ *     lo                                            hi = lo + bytes
+ *     | <- grows down ........ | control block | 0 to 7 lines of colour |
+ * The colour follows from the stack's address; without it the tops of all stacks would meet in the
+ * same few lines of the cache.
+ *
+ * NO STACK  Where memory or mappings are at their end, a weft_go whose function returns a signed
+ * integer of 4 or 8 bytes settles with -ENOMEM: its joiner is told, by the convention of all errors.
+ * Any other result has no value that means failure, and a function that silently never ran is worse
+ * than one that runs late; so its poll asks to be queued behind the others, and tries again: others
+ * end, and give their stacks back. The first time one line on stderr says so. A fiber polled where
+ * there is no pool (here->stacks is NULL) brings a pool of one stack, which ends with it.
+ *
+ * Threads: a fiber is polled by one thread at a time, any; the hand-over is the poll protocol's.
+ * Rejected: jumps from fiber to fiber (who polls whom would be lost, and with it here, cx and the
+ * joiner); a control block on the heap (an allocation that may fail, a line that is not yet warm).
+ */
+#ifndef WEFT_TASK_FIBER_H
+#define WEFT_TASK_FIBER_H
+
+#include "sys/stack.h"
+#include "task/context.h"
+#include "task/fiber_hooks.h"
+#include "types.h"
+
+#include <weft/fiber.h>
+
+/* All of it belongs to the poller, from the switch in to the switch back to the fiber itself. */
+struct weft__fiber {
+    struct weft__context self; /* where the fiber goes on, while it is suspended */
+    struct weft__context back; /* where its poller goes on, while it runs */
+    void (*body)(void *frame); /* constant, as all down to own_pool */
+    void *frame;
+    struct weft_task *task; /* whose it is; NULL: polled by a plain thread */
+    struct weft__stack *stack;
+    struct weft__stacks *pool; /* the stack's home, which need not be the last poller's */
+    bool own_pool;             /* the pool is this fiber's alone */
+    bool running;
+    bool polling; /* a frame is polled on its stack: it must not be suspended now */
+    bool ended;
+    struct weft__fiber_hooks hooks;
+};
+
+/* Suspend the fiber that this thread is on: its poll answers PENDING. Returns when it is polled
+ * again, perhaps on another thread: everything that came from weft__here() is stale.
+ * Context: fiber, no lock held. */
+void weft__fiber_suspend(void);
+
+/* The control block on a stack. Async-signal-safe: an address, nothing is read. */
+struct weft__fiber *weft__fiber_at(char *lo, size_t bytes);
+
+#endif
