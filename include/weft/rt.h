@@ -58,11 +58,33 @@ typedef struct weft_stats {
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);
 
-/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0, or 1 for an error, which is named. */
+/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0, or 1 for an error, which is
+ * named. An app(void) is called with two arguments that it does not look at. */
 WEFT_API int weft__main(int (*app)(int, char **), int argc, char **argv);
 
+/* WEFT_MAIN(app): the program's main, where app is `int app(void)` or `int app(int argc, char **argv)`. */
 #ifdef __cplusplus
 }
+static inline int weft__main_of(int (*app)(int, char **), int argc, char **argv)
+{
+    return weft__main(app, argc, argv);
+}
+static inline int weft__main_of(int (*app)(void), int argc, char **argv)
+{
+    return weft__main((int (*)(int, char **))(void (*)(void))app, argc, argv);
+}
+#define WEFT_MAIN(app)                                                                             \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        return weft__main_of(app, argc, argv);                                                     \
+    }
+#else
+#define WEFT_MAIN(app)                                                                             \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        (void)_Generic(&(app), int (*)(void): 0, int (*)(int, char **): 0);                        \
+        return weft__main((int (*)(int, char **))(void (*)(void))(app), argc, argv);               \
+    }
 #endif
 
 #endif

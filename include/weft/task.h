@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * task - a unit of work, its handle, and the poll protocol beneath.
+ * task - a unit of work and its handle.
  *
- * A task is started by weft_spawn (a stackless function, future.h) or weft_go (a plain function as a fiber, fiber.h). Both give a handle, which has one
- * owner, who spends it once: by weft_join, which waits for the result, or by weft_detach. weft_cancel only asks.
+ * A task is started by weft_spawn (a stackless function, future.h) or weft_go (a plain function as a fiber, fiber.h).
+ * Both give a handle, which has one owner, who spends it once: by weft_join, which waits for the result, or by
+ * weft_detach. weft_cancel only asks.
  */
 #ifndef WEFT_TASK_H
 #define WEFT_TASK_H
 
-#include <weft/api.h>
+#include <weft/future.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,30 +21,6 @@ extern "C" {
 
 typedef struct weft_task weft_task;
 typedef struct weft_rt weft_rt;
-typedef struct weft_cx weft_cx;                /* what a poll is given: waker, reason to stop, budget. Valid during the poll */
-typedef enum { WEFT_PENDING, WEFT_READY } weft_poll;
-typedef weft_poll weft_pollfn(void *frame, weft_cx *cx);
-
-/* The right to have one task polled again: one word, copied freely. It holds no reference; weft_waker_ref gives one that does. */
-typedef struct weft_waker {
-    uintptr_t word;
-} weft_waker;
-
-/* ---- the poll protocol --------------------------------------------------------------------------------------------------------------- */
-
-/* Why to stop: 0, -ECANCELED, or -ETIME. A leaf that has done nothing yet settles with it. Costs budget when it is not 0. */
-WEFT_API int weft_cx_cancelled(weft_cx *cx);
-
-/* The waker of the task that polls. Valid until this poll's frame settles. */
-WEFT_API weft_waker weft_cx_waker(weft_cx *cx);
-
-/* Have the task polled again. Context: anywhere but in a signal handler; any thread. Never blocks. */
-WEFT_API void weft_waker_wake(weft_waker waker);
-
-/* A waker that keeps its task's memory alive, for who stores it beyond the poll without taking it back; weft_waker_unref ends it.
- * Gives a reference. Returns a waker of word 0 if the task has 65,535 already; waking that does nothing. */
-WEFT_API weft_waker weft_waker_ref(weft_waker waker);
-WEFT_API void weft_waker_unref(weft_waker waker);
 
 /* ---- private: what the macros stand on -------------------------------------------------------------------------------------------------- */
 
@@ -78,24 +55,106 @@ WEFT_API void *weft__task_frame(weft_task *task);
 /* Publishes the task. Gives the handle. */
 WEFT_API weft_task *weft__task_start(weft_task *task) __attribute__((warn_unused_result));
 
-/* Poll a frame to its end, from a fiber (which is suspended meanwhile) or a plain thread (which blocks). */
-WEFT_API void weft__run(weft_pollfn *poll, void *frame);
+/* ---- spawn ------------------------------------------------------------------------------------------------------------
+ *
+ *     weft_task *t = weft_spawn(fetch, .url = url);                            the current runtime
+ *     weft_task *t = weft_spawn_as((.name = "db", .pinned = true), fetch, url);
+ *
+ * Starts a stackless function, or a weft_fiber, as a task of its own. Gives the handle; dropping it is a warning.
+ * NULL: no memory, no runtime, or one that shuts down; then the arguments were not evaluated, and nothing was taken.
+ * The frame is filled in where it will live: one allocation, no copy. It expands to
+ *
+ *     static const struct weft_site site = { fetch_poll, "fetch", __FILE__, __LINE__, sizeof(struct fetch), ... };
+ *     weft_task *task = weft__task_new(&site, NULL);
+ *     if (task) {
+ *         *(struct fetch *)weft__task_frame(task) = (struct fetch){ .url = url };
+ *         task = weft__task_start(task);
+ *     }
+ *     task;
+ */
+#ifndef __cplusplus
+#define weft_spawn(fn, ...)          WEFT__SPAWN(__COUNTER__, NULL, fn, __VA_ARGS__)
+#define weft_spawn_as(opts, fn, ...) WEFT__SPAWN(__COUNTER__, WEFT__OPTS opts, fn, __VA_ARGS__)
+
+#define WEFT__OPTS(...)  (&(const weft_spawn_opts){__VA_ARGS__})
+#define WEFT__SPAWN(...) WEFT__SPAWN_(__VA_ARGS__) /* numbers its names: a spawn may be an argument of a spawn */
+#define WEFT__SPAWN_(n, opts, fn, ...)                                                             \
+    weft__given(__extension__({                                                                    \
+        WEFT__FITS(fn);                                                                            \
+        static const struct weft_site weft__site##n = WEFT__SITE(fn);                              \
+        weft_task *weft__task##n = weft__task_new(&weft__site##n, opts);                           \
+        if (weft__task##n) {                                                                       \
+            *(struct fn *)weft__task_frame(weft__task##n) = WEFT__NEW(fn, __VA_ARGS__);            \
+            weft__task##n = weft__task_start(weft__task##n);                                       \
+        }                                                                                          \
+        weft__task##n;                                                                             \
+    }))
+
+#define WEFT__RET(fn) __typeof__(((struct fn *)0)->ret)
+#define WEFT__SITE(fn)                                                                             \
+    {                                                                                              \
+        fn##_poll, #fn, __FILE__, __LINE__, sizeof(struct fn), offsetof(struct fn, ret),           \
+            sizeof(WEFT__RET(fn)), WEFT__SIGNED(WEFT__RET(fn)), WEFT__STACKLESS                    \
+    }
+#define WEFT__FITS(fn)                                                                             \
+    _Static_assert(_Alignof(struct fn) <= 16, "weft_spawn: struct " #fn " is aligned to more than 16"); \
+    _Static_assert(sizeof(WEFT__RET(fn)) <= UINT16_MAX, "weft_spawn: the result of " #fn           \
+                                                        " is too big; hand it over by a pointer")
+
+/* Is T a signed integer? Those may hold an errno. */
+#define WEFT__SIGNED(T)                                                                            \
+    _Generic((T *)0, signed char *: 1, short *: 1, int *: 1, long *: 1, long long *: 1, default: 0)
+#endif
+
+/* A handle, as it is given to its owner: whoever drops it is warned. */
+__attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_task *task)
+{
+    return task;
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------------------
+ *
+ *     int sum = weft_run(delayed_sum, .a = 1, .b = 2);
+ *
+ * Calls a stackless function from a fiber, which is suspended meanwhile, or from a plain thread, which blocks. The
+ * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. */
+#ifndef __cplusplus
+#define weft_run(fn, ...)  WEFT__RUN(__COUNTER__, fn, __VA_ARGS__)
+#define WEFT__RUN(...)     WEFT__RUN_(__VA_ARGS__)
+#define WEFT__RUN_(n, fn, ...)                                                                     \
+    __extension__({                                                                                \
+        WEFT__CALL_FORM("weft_run()");                                                             \
+        struct fn weft__frame##n = WEFT__NEW(fn, __VA_ARGS__);                                     \
+        weft__run(fn##_poll, &weft__frame##n);                                                     \
+        weft__frame##n.ret;                                                                        \
+    })
+#endif
 
 /* ---- handles ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the cancel on and waits all the same.
- * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size; -EDEADLK in a stackless poll. */
+/* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the
+ * cancel on and waits all the same.
+ * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
+ * -EDEADLK in a stackless poll. */
 WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);
 
-/* The frame of an awaited join. */
+/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result. Awaited, with the arguments
+ * in order: weft_await(f->join, weft_join, t, &f->x). By name the macro could not see what `into` points at. */
 struct weft_join {
-    int32_t weft__at;
-    int ret;
+    WEFT_FRAME(int);
     weft_task *task;
     void *into;
-    size_t weft__bytes;
+    size_t weft__bytes WEFT__ZERO;             /* of *into */
 };
 WEFT_API weft_pollfn weft_join_poll;
+
+#ifndef __cplusplus
+#define weft_join(task, into) (WEFT__CALL_FORM("weft_join()"), weft__join(task, into, WEFT__SIZE(into)))
+#define WEFT__HOOK_weft_join  ~, join
+#define WEFT__NEW_join(fn, task, into)                                                             \
+    ((struct fn){.weft__at = 0, .weft_args = {}, task, into, WEFT__SIZE(into)})
+#define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer))) /* a bare NULL has one too, in GNU C: 1 */
+#endif
 
 /* Ask the task to stop: every await of it answers -ECANCELED from now on. Borrows task. */
 WEFT_API void weft_cancel(weft_task *task);
@@ -117,16 +176,27 @@ WEFT_API const char *weft_task_name(const weft_task *task);
 /* The task that runs here, or NULL. Borrowed until the next suspension. */
 WEFT_API weft_task *weft_self(void);
 
-/* Let others run. Returns 0; -ECANCELED. */
+/* weft_yield(): let others run. Returns 0; -ECANCELED. Awaited: weft_await(f->pause, weft_yield). */
 WEFT_API int weft__yield(void);
 struct weft_yield {
-    int32_t weft__at;
-    int ret;
+    WEFT_FRAME(int);
 };
 WEFT_API weft_pollfn weft_yield_poll;
+#define weft_yield() (WEFT__CALL_FORM("weft_yield()"), weft__yield())
 
 #ifdef __cplusplus
 }
+
+/* The size of *into, as the macro of C has it; a NULL of any spelling wants no result. */
+template <class T> static inline int weft__join_cpp(weft_task *task, T *into)
+{
+    return weft__join(task, into, sizeof(T));
+}
+static inline int weft__join_cpp(weft_task *task, decltype(nullptr))
+{
+    return weft__join(task, nullptr, 0);
+}
+#define weft_join(task, into) weft__join_cpp(task, into)
 #endif
 
 #endif
