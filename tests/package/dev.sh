@@ -47,6 +47,8 @@ run 1 env PATH="$work/bin" "$dev" test
 one_line_with 'please install: cc, .*cmake, ninja, .*pkg-config, the Check library'
 run 1 env PATH="$work/bin" "$dev" tsan
 one_line_with 'clang-19'
+run 1 env PATH="$work/bin" "$dev" bench
+one_line_with 'python3'
 
 # With an apt-get that does nothing: what is missing is asked for by its package's name, and not having got it is an error.
 printf '#!/bin/sh\necho "$@" >>"%s/asked"\n' "$work" >"$work/bin/apt-get"
