@@ -7,6 +7,7 @@
  * anything), at the fairness tick, and when the stack runs low; then the join waits like any other. Each inlined child has a budget of its own and counts as a poll.
  */
 #include "sched/sched.h"
+#include "task/call.h"
 
 #include <errno.h>
 #include <string.h>
@@ -185,8 +186,8 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 int weft__join(weft_task *task, void *into, size_t bytes)
 {
     struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
-    weft__run(weft_join_poll, &f);
-    return f.ret;
+    int r = weft__run_from(weft_join_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
 }
 
 /* ---- yield ---- */
@@ -204,6 +205,6 @@ weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 int weft__yield(void)
 {
     struct weft_yield f = {0};
-    weft__run(weft_yield_poll, &f);
-    return f.ret;
+    int r = weft__run_from(weft_yield_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
 }

@@ -77,10 +77,10 @@ static inline void weft__fiber_hooks_done(struct weft__fiber_hooks *h)
 #endif
 }
 
-#define WEFT__HOOK WEFT__UNSANITIZED static inline __attribute__((always_inline)) void
+#define WEFT__FIBER_HOOK WEFT__UNSANITIZED static inline __attribute__((always_inline)) void
 
 /* By the poller, on its own stack, before the switch to the fiber. */
-WEFT__HOOK weft__fiber_hook_enter(struct weft__fiber_hooks *h)
+WEFT__FIBER_HOOK weft__fiber_hook_enter(struct weft__fiber_hooks *h)
 {
     (void)h;
 #if defined(WEFT__TSAN)
@@ -93,7 +93,7 @@ WEFT__HOOK weft__fiber_hook_enter(struct weft__fiber_hooks *h)
 }
 
 /* By the poller, on its own stack, after the switch back. */
-WEFT__HOOK weft__fiber_hook_left(struct weft__fiber_hooks *h)
+WEFT__FIBER_HOOK weft__fiber_hook_left(struct weft__fiber_hooks *h)
 {
     (void)h;
 #if defined(WEFT__ASAN)
@@ -102,7 +102,7 @@ WEFT__HOOK weft__fiber_hook_left(struct weft__fiber_hooks *h)
 }
 
 /* By the fiber, before it switches back; `for_good`: it will not be entered again. */
-WEFT__HOOK weft__fiber_hook_leave(struct weft__fiber_hooks *h, bool for_good)
+WEFT__FIBER_HOOK weft__fiber_hook_leave(struct weft__fiber_hooks *h, bool for_good)
 {
     (void)h;
     (void)for_good;
@@ -115,7 +115,7 @@ WEFT__HOOK weft__fiber_hook_leave(struct weft__fiber_hooks *h, bool for_good)
 }
 
 /* By the fiber, the first thing when it is entered, the first time too. */
-WEFT__HOOK weft__fiber_hook_entered(struct weft__fiber_hooks *h)
+WEFT__FIBER_HOOK weft__fiber_hook_entered(struct weft__fiber_hooks *h)
 {
     (void)h;
 #if defined(WEFT__ASAN)
