@@ -112,7 +112,8 @@ static void parts_done(struct weft_rt *rt)
     for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
     weft__slab_group_done(&rt->blocks, false);
     weft__stacks_done(&rt->stacks);
-    if (rt->event_fd >= 0) weft__fd_close(rt->event_fd);
+    int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
+    if (fd >= 0) weft__fd_close(fd);
     weft__free(rt->workers);
     weft__free(rt);
 }
@@ -123,7 +124,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     struct weft_rt *rt = weft__alloc_aligned(sizeof(*rt), WEFT__CACHE_LINE);
     if (!rt) return -ENOMEM;
     if (opts) rt->opts = *opts;
-    rt->event_fd = -1;
+    store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
     int r = weft__options_fill(&rt->opts);
     if (r < 0) goto out_free;
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
@@ -178,6 +179,40 @@ unsigned weft_rt_workers(const weft_rt *rt)
 /* Polls of one turn. Doubled: a foreign loop waits twice as long for its own events. */
 #define TURN_POLLS_MAX 256
 
+/* The fd is for a host that sleeps in poll(2). Signalled once until the next turn: a push costs a syscall only if the host may be asleep. */
+void weft__rt_signal(struct weft_rt *rt)
+{
+    int fd = load_acquire(&rt->event_fd); /* [rt-fd] with fd: it is open */
+    if (fd < 0 || exchange_acq_rel(&rt->event_signalled, true)) return; /* [rt-fd] with turn: what was pushed before */
+    (void)weft__event_signal(fd);
+}
+
+int weft_rt_fd(weft_rt *rt)
+{
+    if (!rt || !rt->current_thread) return -EINVAL;
+    int fd = load_relaxed(&rt->event_fd); /* relaxed: only this thread opens it */
+    if (fd >= 0) return fd;
+    int r = weft__event_open(&fd);
+    if (r < 0) return r;
+    store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
+    weft__rt_signal(rt);              /* what is queued already */
+    return fd;
+}
+
+static void turn_begins(struct weft_rt *rt)
+{
+    int fd = load_relaxed(&rt->event_fd); /* relaxed: opened by this thread */
+    if (fd < 0) return;
+    (void)weft__event_drain(fd);
+    (void)exchange_acq_rel(&rt->event_signalled, false); /* [rt-fd] with signal: what was pushed is seen by this turn, or signals anew */
+}
+
+static void turn_ends(struct weft__worker *w)
+{
+    bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
+    if (more || !weft__inject_idle(&w->rt->inject)) weft__rt_signal(w->rt);
+}
+
 static int turn(struct weft__worker *w)
 {
     int count = 0;
@@ -213,11 +248,13 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     here->worker = w;
     here->stacks = &rt->stacks;
     here->task = NULL;
+    turn_begins(rt);
     int count = turn(w);
     if (count == 0 && timeout_ns != 0) {
         turn_wait(w, timeout_ns);
         count = turn(w);
     }
+    turn_ends(w);
     here->worker = before.worker;
     here->stacks = before.stacks;
     here->task = before.task;

@@ -89,7 +89,8 @@ struct weft_rt {
     _Atomic uint64_t spawned_outside;
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
-    int event_fd;                   /* current-thread: readable while there is work; else -1 */
+    _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
+    _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__worker *workers;   /* worker_count of them */
 };
 
@@ -132,6 +133,7 @@ struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own n
 void weft__worker_main(void *worker);                               /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last);
+void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */
 
 /* ---- find.c ---- */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */

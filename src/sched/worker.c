@@ -63,6 +63,7 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
 {
     weft__inject_push_chain(&rt->inject, first, last);
     weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
+    if (rt->current_thread) weft__rt_signal(rt);
 }
 
 static void push_anywhere(void *unused, struct weft_task *task)
