@@ -64,7 +64,8 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
  * weft_bind(add, 3, 4) is a weft_call. Each argument is evaluated once, and three things are checked, none of which
  * leaves code behind: the arguments against the prototype; that every parameter would also take a pointer, which is so
  * for integers and pointers alone; and the result's class. The name of the pointer is what the message shows. */
-#define weft_bind(fn, ...)                                                                         \
+#define weft_bind(...) WEFT__BIND(__VA_ARGS__)
+#define WEFT__BIND(fn, ...)                                                                        \
     __extension__({                                                                                \
         (void)sizeof(WEFT__RESULT(fn, ##__VA_ARGS__) *);                                           \
         WEFT__PRAGMA(GCC diagnostic push)                                                          \
@@ -79,8 +80,10 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
                     WEFT__SIGNED(WEFT__RESULT(fn, ##__VA_ARGS__))};                                \
     })
 
-#define weft_go(fn, ...)          WEFT__GO(__COUNTER__, NULL, fn, ##__VA_ARGS__)
-#define weft_go_as(opts, fn, ...) WEFT__GO(__COUNTER__, WEFT__OPTS opts, fn, ##__VA_ARGS__)
+/* Function and arguments pass through `...` once before they meet a ##, which keeps macros from being expanded: a
+ * weft_go may be an argument of a weft_go. */
+#define weft_go(...)          WEFT__GO(__COUNTER__, NULL, __VA_ARGS__)
+#define weft_go_as(opts, ...) WEFT__GO(__COUNTER__, WEFT__OPTS opts, __VA_ARGS__)
 
 #define WEFT__GO(...) WEFT__GO_(__VA_ARGS__)
 #define WEFT__GO_(n, opts, fn, ...)                                                                \
