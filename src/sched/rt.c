@@ -243,8 +243,8 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     struct weft__here *here = weft__here();
     struct weft__here before = *here;
 
+    if (w->here != here) w->stack_lo = weft__thread_stack_lo(); /* reads /proc: not at every turn */
     w->here = here;
-    w->stack_lo = weft__thread_stack_lo();
     here->worker = w;
     here->stacks = &rt->stacks;
     here->task = NULL;
