@@ -118,10 +118,20 @@ void weft__task_free(struct weft_task *task);                       /* a complet
 /* A frame over this many bytes lies on the heap, and the block holds its address. */
 #define WEFT__FRAME_MAX 1024
 
+void weft__frame_unbox(struct weft_task *task);
+
 static inline void *weft__frame_of(struct weft_task *task)
 {
     void *frame = (char *)task + sizeof(*task);
     return task->site->frame_bytes <= WEFT__FRAME_MAX ? frame : *(void **)frame;
+}
+
+/* The same by a worker of its runtime. */
+static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *task)
+{
+    if (__builtin_expect(task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__frame_unbox(task);
+    weft__state_free(task);
+    weft__slab_free(&w->slab, task);
 }
 
 /* ---- worker.c ---- */

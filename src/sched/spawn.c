@@ -123,16 +123,19 @@ weft_task *weft__task_start(weft_task *task)
 
 /* ---- end ---- */
 
+void weft__frame_unbox(struct weft_task *task)
+{
+    weft__free(weft__frame_of(task));
+}
+
 void weft__task_free(struct weft_task *task)
 {
-    struct weft_rt *rt = weft__rt_of(task);
-    struct weft__worker *w = own_worker(rt);
-
-    if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__free(weft__frame_of(task));
-    weft__state_free(task);
+    struct weft__worker *w = own_worker(weft__rt_of(task));
     if (w) {
-        weft__slab_free(&w->slab, task);
-    } else {
-        weft__slab_free_outside(task);
+        weft__task_free_on(w, task);
+        return;
     }
+    if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__frame_unbox(task);
+    weft__state_free(task);
+    weft__slab_free_outside(task);
 }

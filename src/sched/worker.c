@@ -142,7 +142,6 @@ static int64_t result_of(struct weft_task *task)
     const struct weft_site *site = task->site;
     const char *at = (const char *)weft__frame_of(task) + site->ret_at;
     int64_t value = 0;
-    if (!site->ret_signed) return 0;
     if (site->ret_bytes == 4) {
         int32_t narrow;
         memcpy(&narrow, at, 4);
@@ -154,8 +153,9 @@ static int64_t result_of(struct weft_task *task)
 }
 
 /* A failure that nobody will read: said once per place. */
-static void report_unread(struct weft_task *task, int64_t result)
+static void report_unread(struct weft_task *task)
 {
+    int64_t result = result_of(task);
     bool asked = weft__state_is_cancelled(task) && result == -ECANCELED;
     if (result >= 0 || asked) return;
     fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", task->site->name, task->site->file, task->site->line,
@@ -164,14 +164,13 @@ static void report_unread(struct weft_task *task, int64_t result)
 
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
-    int64_t result = result_of(task);
     struct weft__join_done done = weft__join_complete(task);
 
     weft__tally(&w->counts.completed, 1);
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
     if (!done.free) return;
-    if (done.unread && result < 0) report_unread(task, result);
-    weft__task_free(task);
+    if (done.unread && task->site->ret_signed) report_unread(task);
+    weft__task_free_on(w, task);
 }
 
 void weft__worker_run(struct weft__worker *w, struct weft_task *task)

@@ -83,14 +83,6 @@ enum weft__state_next {
     WEFT__STATE_FREE,    /* the caller is the last: weft__state_free, then the block */
 };
 
-/* Make a task of a free block, queued, with so many references; 0: detached from birth. By the
- * spawner, before anybody can see it. */
-void weft__state_init(struct weft_task *task, uint32_t references);
-
-/* Wake: the first half. The task must not be able to end meanwhile (a lock holds its leaf, or the
- * caller a reference). ENQUEUE or NOTHING. */
-enum weft__state_next weft__state_claim(struct weft_task *task);
-
 /* Ask the task to stop, and claim it, in one step. The second cancel of a task does nothing.
  * ENQUEUE or NOTHING. */
 enum weft__state_next weft__state_cancel(struct weft_task *task);
@@ -100,23 +92,8 @@ enum weft__state_next weft__state_cancel(struct weft_task *task);
  * or NOTHING. */
 enum weft__state_next weft__state_cancel_id(struct weft_task *task, uint32_t generation);
 
-/* The poll answered PENDING. REQUEUE, or NOTHING: then the task may already be running elsewhere,
- * or be gone. */
-enum weft__state_next weft__state_end_poll(struct weft_task *task);
-
-/* The poll answered READY. The last touch of the completer: join.c calls it once the joiner is
- * claimed. FREE or NOTHING. */
-enum weft__state_next weft__state_complete(struct weft_task *task);
-
 /* One more reference. Returns 0; -EOVERFLOW beyond WEFT__STATE_REFS_MAX. */
 int weft__state_ref(struct weft_task *task);
-
-/* One reference less. FREE or NOTHING. */
-enum weft__state_next weft__state_unref(struct weft_task *task);
-
-/* End of the life of a complete task without references. The generation goes up by one; after 2^32
- * lives of one block it is what it was, and an id kept that long would find a stranger. */
-void weft__state_free(struct weft_task *task);
 
 /* Asserts what no word may say. */
 void weft__state_check(uint64_t word);
@@ -181,6 +158,126 @@ static inline bool weft__state_lives(const struct weft_task *task, uint32_t gene
 {
     uint64_t word = weft__state_look(task);
     return (word & WEFT__STATE_FLAGS) && weft__state_generation_of(word) == generation;
+}
+
+/* ---- the transitions of every task's life, inline: each is a few instructions around its one read-modify-write ---- */
+
+/* Make a task of a free block, queued, with so many references; 0: detached from birth. By the
+ * spawner, before anybody can see it. */
+static inline void weft__state_init(struct weft_task *task, uint32_t references)
+{
+    /* relaxed, both: the slab gave us the block, a queue will publish it */
+    uint64_t word = load_relaxed(&task->state);
+
+    weft_assert(!(word & WEFT__STATE_FLAGS));
+    weft_assert(references <= WEFT__STATE_REFS_MAX);
+    word |= WEFT__STATE_ALIVE | WEFT__STATE_SCHED | (uint64_t)references << WEFT__STATE_REF_SHIFT;
+    store_release(&task->state, word); /* [slab-state] with walk and find: the header as the spawner wrote it */
+}
+
+/* The word after a wake. */
+static inline uint64_t weft__state_claimed(uint64_t word)
+{
+    if (word & WEFT__STATE_COMPLETE) return word;
+    if (word & WEFT__STATE_SCHED) return word | WEFT__STATE_NOTIFIED;
+    return word | WEFT__STATE_SCHED;
+}
+
+/* Who made the step from `word` by claimed() has the right to enqueue, if nobody had it before. */
+static inline enum weft__state_next weft__state_right_after(uint64_t word)
+{
+    if (word & (WEFT__STATE_COMPLETE | WEFT__STATE_SCHED)) return WEFT__STATE_NOTHING;
+    return WEFT__STATE_ENQUEUE;
+}
+
+/* Wake: the first half. The task must not be able to end meanwhile (a lock holds its leaf, or the
+ * caller a reference). ENQUEUE or NOTHING. */
+static inline enum weft__state_next weft__state_claim(struct weft_task *task)
+{
+    uint64_t word = load_relaxed(&task->state); /* relaxed: a guess, the CAS decides */
+
+    for (;;) { /* lock-free: a failed CAS means another transition happened */
+        weft_dassert(word & WEFT__STATE_ALIVE);
+        /* [state-wake] with begin_poll and end_poll, [state-poll] with end_poll. Also when nothing
+         * changes: see the top of state.h. */
+        if (cas_acq_rel(&task->state, &word, weft__state_claimed(word))) return weft__state_right_after(word);
+    }
+}
+
+/* The poll answered PENDING. REQUEUE, or NOTHING: then the task may already be running elsewhere,
+ * or be gone. */
+static inline enum weft__state_next weft__state_end_poll(struct weft_task *task)
+{
+    /* relaxed: SCHED is ours, and the CAS decides about NOTIFIED */
+    uint64_t word = load_relaxed(&task->state);
+
+    while (!(word & WEFT__STATE_NOTIFIED)) {
+        weft_dassert(word & WEFT__STATE_SCHED);
+        weft_dassert(!(word & WEFT__STATE_COMPLETE));
+        /* [state-poll] with claim: the frame as this poll left it. A claim that came first has set
+         * NOTIFIED, and the CAS fails. */
+        if (cas_release(&task->state, &word, word & ~WEFT__STATE_SCHED)) return WEFT__STATE_NOTHING;
+    }
+    /* [state-wake] with claim: the next poll sees what it wrote */
+    word = fetch_and_acquire(&task->state, ~WEFT__STATE_NOTIFIED);
+    weft_assert(word & WEFT__STATE_SCHED);
+    return WEFT__STATE_REQUEUE;
+}
+
+/* Without references no read-modify-write is needed. Zero is final: ref is called by a holder of a
+ * reference, of whom there is none, or by the holder of SCHED, which is this thread. A library
+ * waker that could claim has been taken back before the task settled (a lock, or the joined child's
+ * COMPLETE, lies between). What is left is cancel_id, from a sweep: it finds SCHED, is answered
+ * NOTHING, and the flags that it sets and this store overwrites would have been for a poll that
+ * never comes. Later it finds COMPLETE or another generation, by a CAS. */
+static inline enum weft__state_next weft__state_complete_unseen(struct weft_task *task, uint64_t word)
+{
+    word &= ~(WEFT__STATE_SCHED | WEFT__STATE_NOTIFIED);
+    store_relaxed(&task->state, word | WEFT__STATE_COMPLETE); /* relaxed: nobody waits for it */
+    return WEFT__STATE_FREE;
+}
+
+/* The poll answered READY. The last touch of the completer: join.c calls it once the joiner is
+ * claimed. FREE or NOTHING. */
+static inline enum weft__state_next weft__state_complete(struct weft_task *task)
+{
+    /* [state-ref] with unref: its holder's last touch comes before our free */
+    uint64_t word = load_acquire(&task->state);
+
+    weft_assert(word & WEFT__STATE_SCHED);
+    weft_assert(!(word & WEFT__STATE_COMPLETE));
+    if (weft__state_references_of(word) == 0) return weft__state_complete_unseen(task, word);
+
+    /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
+     * with unref, as above. */
+    word = fetch_add_acq_rel(&task->state, WEFT__STATE_COMPLETE - WEFT__STATE_SCHED);
+    return weft__state_references_of(word) == 0 ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
+}
+
+/* One reference less. FREE or NOTHING. */
+static inline enum weft__state_next weft__state_unref(struct weft_task *task)
+{
+    /* [state-ref] with complete and unref: our touches come before their free, theirs before ours;
+     * [state-done] with complete */
+    uint64_t word = fetch_sub_acq_rel(&task->state, WEFT__STATE_REF);
+
+    weft_assert(word & WEFT__STATE_ALIVE);
+    weft_assert(weft__state_references_of(word) > 0);
+    /* complete will find that it is the last */
+    if (!(word & WEFT__STATE_COMPLETE)) return WEFT__STATE_NOTHING;
+    return weft__state_references_of(word) == 1 ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
+}
+
+/* End of the life of a complete task without references. The generation goes up by one; after 2^32
+ * lives of one block it is what it was, and an id kept that long would find a stranger. */
+static inline void weft__state_free(struct weft_task *task)
+{
+    /* relaxed, both: the transition that answered FREE has ordered us behind all others */
+    uint64_t word = load_relaxed(&task->state);
+
+    weft_assert(word & WEFT__STATE_COMPLETE);
+    weft_assert(weft__state_references_of(word) == 0);
+    store_relaxed(&task->state, ((word >> WEFT__STATE_GEN_SHIFT) + 1) << WEFT__STATE_GEN_SHIFT);
 }
 
 #endif

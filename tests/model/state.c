@@ -286,7 +286,7 @@ static const struct model_case cases[] = {
 };
 
 static const struct model_spare spare[] = {
-    {"task/state.c", "store_release(&task->state, word)", "for those who walk the registry without having met a queue: model_slab has that store"},
+    {"task/state.h", "store_release(&task->state, word)", "for those who walk the registry without having met a queue: model_slab has that store"},
     {NULL, NULL, NULL},
 };
 
