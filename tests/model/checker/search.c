@@ -336,7 +336,7 @@ struct model_result model_run(const struct model_case *c)
     return run(c, model__replay);
 }
 
-struct model_result model_replay(const struct model_case *c, const char *replay)
+struct model_result model_replay(const struct model_case *c, const char *path)
 {
-    return run(c, replay);
+    return run(c, path);
 }
