@@ -182,19 +182,20 @@ static inline weft_call weft__bind(R (*fn)(P...), typename std::common_type<P>::
 template <class R, class... P> R weft__result_of(R (*)(P...)); /* never defined: only its type is used */
 
 #define weft_bind(...)            weft__bind(__VA_ARGS__)
-#define weft_go(...)              WEFT__GO(nullptr, __VA_ARGS__)
-#define weft_go_as(opts, ...)     WEFT__GO(WEFT__OPTS opts, __VA_ARGS__)
+#define weft_go(...)              WEFT__GO(__COUNTER__, nullptr, __VA_ARGS__)
+#define weft_go_as(opts, ...)     WEFT__GO(__COUNTER__, WEFT__OPTS opts, __VA_ARGS__)
 #define WEFT__OPTS(...)           weft__address_of(weft_spawn_opts{__VA_ARGS__})
 #define WEFT__FIRST(...)          WEFT__FIRST_(__VA_ARGS__, ~)
 #define WEFT__FIRST_(one, ...)    one
 #define WEFT__TEXT(...)           WEFT__TEXT_(__VA_ARGS__)
 #define WEFT__TEXT_(...)          #__VA_ARGS__
-#define WEFT__GO(opts, ...)                                                                        \
+#define WEFT__GO(...)             WEFT__GO_(__VA_ARGS__)
+#define WEFT__GO_(n, opts, ...)                                                                    \
     weft__given(__extension__({                                                                    \
-        using weft__kind_of = weft__in_a_word<decltype(weft__result_of(WEFT__FIRST(__VA_ARGS__)))>; \
-        static const struct weft_site weft__site = WEFT__GO_SITE(                                  \
-            WEFT__TEXT(WEFT__FIRST(__VA_ARGS__)), weft__kind_of::bytes, weft__kind_of::is_signed); \
-        weft__go_cpp(&weft__site, weft__bind(__VA_ARGS__), opts);                                  \
+        using weft__kind##n = weft__in_a_word<decltype(weft__result_of(WEFT__FIRST(__VA_ARGS__)))>; \
+        static const struct weft_site weft__site##n = WEFT__GO_SITE(                               \
+            WEFT__TEXT(WEFT__FIRST(__VA_ARGS__)), weft__kind##n::bytes, weft__kind##n::is_signed); \
+        weft__go_cpp(&weft__site##n, weft__bind(__VA_ARGS__), opts);                               \
     }))
 static inline weft_task *weft__go_cpp(const struct weft_site *site, const weft_call &call, const weft_spawn_opts *opts)
 {
