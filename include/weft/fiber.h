@@ -64,20 +64,25 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
  * weft_bind(add, 3, 4) is a weft_call. Each argument is evaluated once, and three things are checked, none of which
  * leaves code behind: the arguments against the prototype; that every parameter would also take a pointer, which is so
  * for integers and pointers alone; and the result's class. The name of the pointer is what the message shows. */
-#define weft_bind(...) WEFT__BIND(__VA_ARGS__)
-#define WEFT__BIND(fn, ...)                                                                        \
+#define weft_bind(...)  WEFT__BIND(__COUNTER__, __VA_ARGS__)
+#define WEFT__BIND(...) WEFT__BIND_(__VA_ARGS__)
+#define WEFT__BIND_(n, fn, ...)                                                                    \
     __extension__({                                                                                \
-        (void)sizeof(WEFT__RESULT(fn, ##__VA_ARGS__) *);                                           \
+        typedef __typeof__((fn)(__VA_ARGS__)) weft__result##n;                                     \
+        WEFT__CHECKED_CALL(weft__result##n, fn, ##__VA_ARGS__);                                    \
+    })
+#define WEFT__CHECKED_CALL(R, fn, ...)                                                             \
+    __extension__({                                                                                \
         WEFT__PRAGMA(GCC diagnostic push)                                                          \
         WEFT__PRAGMA(GCC diagnostic ignored "-Wint-conversion")                                    \
         (void)sizeof(__typeof__((fn)(WEFT__EACH(WEFT__POINTER, ##__VA_ARGS__))) *);                \
         WEFT__PRAGMA(GCC diagnostic pop)                                                           \
-        _Static_assert(WEFT__IN_A_WORD(fn, ##__VA_ARGS__),                                         \
+        _Static_assert(WEFT__IN_A_WORD(R, (fn)(__VA_ARGS__)),                                      \
                        "weft_go: " #fn " must return an integer, a pointer or void");              \
         (weft_call){(void (*)(void))(fn),                                                          \
                     {WEFT__EACH(WEFT__WORD, ##__VA_ARGS__)},                                       \
-                    WEFT__RESULT_BYTES(fn, ##__VA_ARGS__),                                         \
-                    WEFT__SIGNED(WEFT__RESULT(fn, ##__VA_ARGS__))};                                \
+                    WEFT__BYTES(R),                                                                \
+                    WEFT__SIGNED(R)};                                                              \
     })
 
 /* Function and arguments pass through `...` once before they meet a ##, which keeps macros from being expanded: a
@@ -88,28 +93,24 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
 #define WEFT__GO(...) WEFT__GO_(__VA_ARGS__)
 #define WEFT__GO_(n, opts, fn, ...)                                                                \
     weft__given(__extension__({                                                                    \
+        typedef __typeof__((fn)(__VA_ARGS__)) weft__result##n;                                     \
         static const struct weft_site weft__site##n =                                              \
-            WEFT__GO_SITE(#fn, WEFT__RESULT_BYTES(fn, ##__VA_ARGS__),                              \
-                          WEFT__SIGNED(WEFT__RESULT(fn, ##__VA_ARGS__)));                          \
-        const weft_call weft__call##n = weft_bind(fn, ##__VA_ARGS__);                              \
+            WEFT__GO_SITE(#fn, WEFT__BYTES(weft__result##n), WEFT__SIGNED(weft__result##n));       \
+        const weft_call weft__call##n =                                                            \
+            WEFT__CHECKED_CALL(weft__result##n, fn, ##__VA_ARGS__);                                \
         weft__go(&weft__site##n, &weft__call##n, opts);                                            \
     }))
 
 extern void *weft_go_takes_integers_and_pointers_only; /* never defined, never used: see weft_bind */
 #define WEFT__POINTER(arg)         weft_go_takes_integers_and_pointers_only
 #define WEFT__WORD(arg)            (uint64_t)(uintptr_t)(arg)
-#define WEFT__RESULT(fn, ...)      __typeof__((fn)(__VA_ARGS__))
 #define WEFT__IS_VOID(T)           _Generic((T *)0, void *: 1, default: 0)
-#define WEFT__RESULT_BYTES(fn, ...)                                                                \
-    (WEFT__IS_VOID(WEFT__RESULT(fn, ##__VA_ARGS__))                                                \
-         ? 0                                                                                       \
-         : __extension__ sizeof(WEFT__RESULT(fn, ##__VA_ARGS__)))
+#define WEFT__BYTES(T)             (WEFT__IS_VOID(T) ? 0 : __extension__ sizeof(T))
 
 /* Classes 0 to 5 are void, integer, char, enumeration, boolean and pointer; 16 bytes are an __int128. */
-#define WEFT__IN_A_WORD(fn, ...)                                                                   \
-    (WEFT__RESULT_BYTES(fn, ##__VA_ARGS__) <= 8 &&                                                 \
-     __builtin_classify_type(__builtin_choose_expr(                                                \
-         WEFT__IS_VOID(WEFT__RESULT(fn, ##__VA_ARGS__)), 0, (fn)(__VA_ARGS__))) <= 5)
+#define WEFT__IN_A_WORD(T, value)                                                                  \
+    (WEFT__BYTES(T) <= 8 &&                                                                        \
+     __builtin_classify_type(__builtin_choose_expr(WEFT__IS_VOID(T), 0, value)) <= 5)
 
 /* m(a), m(b), ... for up to six. The first parameter of WEFT__COUNT is there so that a list may be empty in C11. */
 #define WEFT__EACH(m, ...)                          WEFT__CAT(WEFT__EACH_, WEFT__COUNT(m, ##__VA_ARGS__))(m, ##__VA_ARGS__)

@@ -19,7 +19,7 @@ if ! diff "$work/listed" "$work/exported" >"$work/diff"; then
     sed -n -e 's/^< /listed but not in the library: /p' -e 's/^> /in the library but not listed: /p' "$work/diff"
     exit 1
 fi
-if grep -v '^weft_[a-z]' "$work/exported"; then
+if grep -v '^weft__*[a-z]' "$work/exported"; then
     echo "exported without the prefix weft_"
     exit 1
 fi

@@ -59,43 +59,43 @@ int calls(void)
 #if MISTAKE == 0
     weft_task *x = weft_go(two, 1, "x"), *y = weft_go(name_of, 3), *z = weft_go(six, 1, 2, 3, 4, 5, 6);
     return weft_join(x, NULL) + weft_join(y, NULL) + weft_join(z, NULL) + weft_run(other, 1) + weft_yield();
-#elif MISTAKE == 1 /* a float parameter, given an int. expect: weft_go_takes_integers_and_pointers_only|weft_go */
+#elif MISTAKE == 1 /* a float parameter, given an int. expect: weft_go_takes_integers_and_pointers_only */
     return weft_detach(weft_go(scale, three));
 #elif MISTAKE == 2 /* a float result. expect: half must return an integer, a pointer or void */
     return weft_detach(weft_go(half, three));
 #elif MISTAKE == 3 /* a struct result. expect: make must return an integer, a pointer or void */
     return weft_detach(weft_go(make, three));
-#elif MISTAKE == 4 /* a struct parameter. expect: weft_go_takes_integers_and_pointers_only|weft_go|word */
+#elif MISTAKE == 4 /* a struct parameter. expect: weft_go_takes_integers_and_pointers_only */
     return weft_detach(weft_go(by_struct, sp));
-#elif MISTAKE == 5 /* an argument of the wrong type. expect: two|pointer */
+#elif MISTAKE == 5 /* an argument of the wrong type. expect: passing */
     return weft_detach(weft_go(two, "x", "y"));
 #elif MISTAKE == 6 /* one too few. expect: too few arguments */
     return weft_detach(weft_go(two, 1));
 #elif MISTAKE == 7 /* one too many. expect: too many arguments */
     return weft_detach(weft_go(two, 1, "x", 3));
-#elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments|TOO_MANY */
+#elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments */
     return weft_detach(weft_go(seven, 1, 2, 3, 4, 5, 6, 7));
-#elif MISTAKE == 9 /* a dropped handle. expect: unused|ignoring */
+#elif MISTAKE == 9 /* a dropped handle. expect: unused.result */
     weft_go(two, 1, "x");
     return 0;
-#elif MISTAKE == 10 /* a dropped handle of a stackless task. expect: unused|ignoring */
+#elif MISTAKE == 10 /* a dropped handle of a stackless task. expect: unused.result */
     weft_spawn(other, 1);
     return 0;
-#elif MISTAKE == 11 /* an option that does not exist. expect: nam */
+#elif MISTAKE == 11 /* an option that does not exist. expect: named .nam.|designator .nam. */
     return weft_detach(weft_spawn_as((.nam = "x"), other));
-#elif MISTAKE == 12 /* an argument that does not exist. expect: .m. */
+#elif MISTAKE == 12 /* an argument that does not exist. expect: named .m.|designator .m. */
     return weft_detach(weft_spawn(other, .m = 1));
 #elif MISTAKE == 13 /* too many arguments of a frame. expect: excess */
     return weft_run(other, 1, 2);
-#elif MISTAKE == 14 /* an argument of the wrong type. expect: pointer */
+#elif MISTAKE == 14 /* an argument of the wrong type. expect: pointer to integer|integer from pointer */
     return weft_run(other, .n = "one");
 #elif MISTAKE == 15 /* a result wider than a word. expect: wide must return an integer, a pointer or void */
     return weft_detach(weft_go(wide, three));
 #elif MISTAKE == 16 /* a frame aligned to more than tasks are. expect: aligned to more than 16 */
     return weft_detach(weft_spawn(too_wide));
-#elif MISTAKE == 17 /* an option of weft_go that does not exist. expect: stack */
+#elif MISTAKE == 17 /* an option of weft_go that does not exist. expect: named .stack.|designator .stack. */
     return weft_detach(weft_go_as((.stack = 5), two, 1, "x"));
-#elif MISTAKE == 18 /* join into something that is no pointer. expect: \* */
+#elif MISTAKE == 18 /* join into something that is no pointer. expect: invalid type argument|requires pointer operand */
     return weft_join(weft_go(two, 1, "x"), three);
 #else
     return 0;
@@ -114,15 +114,15 @@ int calls(void)
 #define BODY f->got = weft_next(f->g, numbers)
 #elif MISTAKE == 34 /* the frame of another function. expect: incompatible */
 #define BODY weft_await(f->o, weft_yield)
-#elif MISTAKE == 35 /* an argument that does not exist. expect: nanos */
+#elif MISTAKE == 35 /* an argument that does not exist. expect: named .nanos.|designator .nanos. */
 #define BODY weft_await(f->o, other, .nanos = 1)
-#elif MISTAKE == 36 /* an item, in a function that is no generator. expect: item */
+#elif MISTAKE == 36 /* an item, in a function that is no generator. expect: no member named .item. */
 #define BODY weft_emit(1)
-#elif MISTAKE == 37 /* an await as an expression. expect: expected */
+#elif MISTAKE == 37 /* an await as an expression. expect: expected expression */
 #define BODY f->got = weft_await(f->s, weft_yield)
 #elif MISTAKE == 38 /* join by name, where the size of the result could not be seen. expect: expected expression */
 #define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got)
-#elif MISTAKE == 39 /* a box that is no pointer. expect: invalid|incompatible|pointer */
+#elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else
 #define BODY
