@@ -303,7 +303,7 @@ struct weft__where {
     } while (0)
 
 /* A static initialiser wants a constant, and `&f->child - f` is none while f is a variable. So for the length of this
- * block `f` is an array, of which only addresses are used and nothing remains in the program. A child that is picked
+ * block `f` is an array, of which only addresses are used: from -O1 on nothing of it remains. A child that is picked
  * at run time, f->kids[f->i], has no constant place: its record says -1. */
 #define WEFT__MARK(label, child_at, how, callee_poll, callee_name)                                 \
     {                                                                                              \

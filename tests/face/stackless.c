@@ -41,7 +41,7 @@ static weft_async(twisted)
         case 1:
             weft_await(f->sum, delayed_sum, f->i, .b = 100);
             f->ret += f->sum.ret;
-            /* fall through */
+            __attribute__((fallthrough));
         default:
             if (f->i > 4)
                 weft_await(f->one, countdown);
