@@ -30,7 +30,7 @@ behind="src/task/frame.c src/base/assert.c tests/face/standin.c"
 for compiler in gcc clang-19; do
     command -v "$compiler" >/dev/null 2>&1 || continue
     for flags in "-std=gnu11 -O0 $more" "-std=gnu11 -O1" "-std=gnu11 -O2 $more" "-std=gnu11 -O3" "-std=gnu11 -Os" "-std=c11 -O2 -DWEFT_DEBUG=1" \
-        "-std=gnu2x -O2 -fPIC -flto" "-std=gnu11 -O2 -no-pie -fstack-protector-all -fcf-protection=full"; do
+        "-std=gnu2x -O2 -fPIC -flto" "-std=gnu11 -O2 -fno-pie -no-pie -Wno-unused-command-line-argument -fstack-protector-all -fcf-protection=full"; do
         for part in $behind; do
             # shellcheck disable=SC2086
             "$compiler" -g -Iinclude -iquote src -D_GNU_SOURCE $flags -c "$part" -o "$work/$(basename "$part").o" || failed "$compiler $flags $part"

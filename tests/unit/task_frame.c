@@ -2,8 +2,8 @@
  *
  * Frames of stackless functions: the dead stack is written over, a child on it is refused, a stop reaches one poll.
  */
-#include "task/frame.h"
 #include "death.h"
+#include "task/frame.h"
 #include "test.h"
 #include "types.h"
 
@@ -17,7 +17,8 @@ __attribute__((noinline)) static void leave_marks(void)
 {
     unsigned local[WORDS];
 
-    for (int i = 0; i < WORDS; i++) local[i] = MARK;
+    for (int i = 0; i < WORDS; i++)
+        local[i] = MARK;
     __asm__ volatile("" : : "m"(local)); /* somebody may look: the marks are written */
 }
 
@@ -28,7 +29,8 @@ __attribute__((noinline)) static int find_marks(void)
     int found = 0;
 
     __asm__ volatile("" : "=m"(local));
-    for (int i = 0; i < WORDS; i++) found += local[i] == MARK;
+    for (int i = 0; i < WORDS; i++)
+        found += local[i] == MARK;
     return found;
 }
 
