@@ -47,3 +47,8 @@ if(WEFT_SHARED AND WEFT_INSTALL)
     COMMAND sh ${package}/install.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER} ${WEFT_CXX} ${PKG_CONFIG_EXECUTABLE}
     ${CMAKE_GENERATOR})
 endif()
+
+set(face ${CMAKE_CURRENT_SOURCE_DIR}/face)
+weft_script_test(NAME face_mistakes LABEL face COMMAND sh ${face}/neg/neg.sh ${PROJECT_SOURCE_DIR}/include)
+weft_script_test(NAME face_matrix LABEL face COMMAND sh ${face}/matrix.sh ${PROJECT_SOURCE_DIR})
+weft_script_test(NAME face_blocks LABEL face NEEDS WEFT_PYTHON COMMAND ${WEFT_PYTHON} -B ${face}/blocks.py ${PROJECT_SOURCE_DIR})

@@ -159,11 +159,11 @@ struct weft__where {
 
 /* A frame with its arguments. Which ones an operation takes is usually a matter of its struct's members alone. Where
  * the macro should add something, WEFT__HOOK_<name> is defined as `~, <word>`, and WEFT__NEW_<word> makes the frame. */
-#define WEFT__NEW(fn, ...)           WEFT__NEW_BY(WEFT__HOOK(WEFT__HOOK_##fn, plain, ~), fn, __VA_ARGS__)
-#define WEFT__NEW_BY(word, ...)      WEFT__CAT(WEFT__NEW_, word)(__VA_ARGS__)
-#define WEFT__HOOK(...)              WEFT__SECOND(__VA_ARGS__)
-#define WEFT__SECOND(one, two, ...)  two
-#define WEFT__NEW_plain(fn, ...)     ((struct fn){.weft__at = 0, .weft_args = {}, __VA_ARGS__})
+#define WEFT__NEW(fn, ...)          WEFT__NEW_BY(WEFT__HOOK(WEFT__HOOK_##fn, plain, ~), fn, __VA_ARGS__)
+#define WEFT__NEW_BY(word, ...)     WEFT__CAT(WEFT__NEW_, word)(__VA_ARGS__)
+#define WEFT__HOOK(...)             WEFT__SECOND(__VA_ARGS__)
+#define WEFT__SECOND(one, two, ...) two
+#define WEFT__NEW_plain(fn, ...)    ((struct fn){.weft__at = 0, .weft_args = {}, __VA_ARGS__})
 
 /* ---- a stackless body ----------------------------------------------------------------------------------------------- */
 
@@ -198,7 +198,7 @@ struct weft__where {
     typedef __typeof__(*f) weft__frame;                                                            \
     weft__frame *const weft__f = f;                                                                \
     (void)weft__cx;                                                                                \
-    if (f->weft__at) goto *(void *)((char *)&&weft__top + WEFT__RECORD(f->weft__at)->resume);      \
+    if (f->weft__at) goto *(void *)(WEFT__LABEL(weft__top) + WEFT__RECORD(f->weft__at)->resume);   \
     weft__top:                                                                                     \
     (void)0
 
@@ -291,7 +291,8 @@ struct weft__where {
 
 /* ---- private: how an await is noted ------------------------------------------------------------------------------------ */
 
-#define WEFT__RECORD(at) ((const struct weft__await *)(weft__base + (uintptr_t)(intptr_t)(at)))
+#define WEFT__LABEL(label) ((char *)(&&label))
+#define WEFT__RECORD(at)   ((const struct weft__await *)(weft__base + (uintptr_t)(intptr_t)(at)))
 
 /* Note the place, then poll until the condition holds. */
 #define WEFT__UNTIL(child, kind, fn, ...)                                                          \
@@ -303,7 +304,7 @@ struct weft__where {
     } while (0)
 
 /* A static initialiser wants a constant, and `&f->child - f` is none while f is a variable. So for the length of this
- * block `f` is an array, of which only addresses are used and nothing remains in the program. A child that is picked
+ * block `f` is an array, of which only addresses are used: from -O1 on nothing of it remains. A child that is picked
  * at run time, f->kids[f->i], has no constant place: its record says -1. */
 #define WEFT__MARK(label, child_at, how, callee_poll, callee_name)                                 \
     {                                                                                              \
@@ -312,7 +313,7 @@ struct weft__where {
         static weft__frame f[1] __attribute__((unused));                                           \
         WEFT__PRAGMA(GCC diagnostic pop)                                                           \
         static const struct weft__await weft__here = {                                             \
-            .resume = (int32_t)((char *)&&label - (char *)&&weft__top),                            \
+            .resume = (int32_t)(WEFT__LABEL(label) - WEFT__LABEL(weft__top)),                      \
             .line = __LINE__,                                                                      \
             .child = child_at,                                                                     \
             .kind = how,                                                                           \
@@ -337,7 +338,8 @@ struct weft__where {
 
 /* `child` lies outside of the frame that awaits it. Returns if that is memory that stays; if it is the poll's own stack,
  * which ends at `stack_end`, it names the place and aborts. */
-WEFT_API void weft__child_elsewhere(const void *child, const void *stack_end, const char *file, int line);
+WEFT_API void weft__child_elsewhere(const void *child, const void *stack_end, const char *file,
+                                    int line);
 
 /* Polls with a reason to stop: -ECANCELED, unless there is one already. */
 WEFT_API weft_poll weft__poll_stop(weft_pollfn *poll, void *frame, weft_cx *cx);
@@ -366,7 +368,7 @@ enum weft__await_kind {
 
 /* The static record of one place that suspends. Layout is read from outside the process. */
 struct weft__await {
-    int32_t resume;     /* where to go on: distance from the body's first label */
+    int32_t resume; /* where to go on: distance from the body's first label */
     uint32_t line;
     int32_t child;      /* the callee's frame in this one; -1: none, or chosen at run time */
     uint32_t kind;      /* enum weft__await_kind */

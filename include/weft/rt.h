@@ -32,8 +32,10 @@ typedef struct weft_rt_opts {
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
-/* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
- * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks. */
+/* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads
+ * end and memory is given back.
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called
+ * again; -EDEADLK from one of its tasks. */
 WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
 
 /* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */
@@ -42,8 +44,8 @@ WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
 /* The current one: of the running task, else the one entered, else the process's default; NULL: none. */
 WEFT_API weft_rt *weft_rt_current(void);
 
-/* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing. Returns how many polls were made; -EBUSY if it is being turned;
- * -EINVAL for a runtime with workers. */
+/* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing.
+ * Returns how many polls were made; -EBUSY if it is being turned; -EINVAL for a runtime with workers. */
 WEFT_API int weft_rt_turn(weft_rt *rt, int64_t timeout_ns);
 
 /* An fd that is readable while there is something to run: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers. */

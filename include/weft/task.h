@@ -33,22 +33,22 @@ struct weft_site {
     const char *file;
     uint32_t line;
     uint32_t frame_bytes;
-    uint16_t ret_at;                           /* where in the frame the result lies */
-    uint16_t ret_bytes;                        /* 0: none */
-    uint8_t ret_signed;                        /* a signed integer: below zero is a failure */
-    uint8_t kind;                              /* enum weft__kind */
+    uint16_t ret_at;    /* where in the frame the result lies */
+    uint16_t ret_bytes; /* 0: none */
+    uint8_t ret_signed; /* a signed integer: below zero is a failure */
+    uint8_t kind;       /* enum weft__kind */
 };
 
 typedef struct weft_spawn_opts {
-    weft_rt *rt;                               /* NULL: the current one */
-    const char *name;                          /* borrowed for the task's life; NULL: the function's name */
-    size_t stack_bytes;                        /* of a fiber; 0: the runtime's */
-    bool pinned;                               /* stays on the worker it starts on */
-    bool background;                           /* served when idle, and now and then */
+    weft_rt *rt;        /* NULL: the current one */
+    const char *name;   /* borrowed for the task's life; NULL: the function's name */
+    size_t stack_bytes; /* of a fiber; 0: the runtime's */
+    bool pinned;        /* stays on the worker it starts on */
+    bool background;    /* served when idle, and now and then */
 } weft_spawn_opts;
 
-/* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it is shut down; nothing was taken.
- * `opts` may be NULL. */
+/* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it
+ * is shut down; nothing was taken. `opts` may be NULL. */
 WEFT_API weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts);
 WEFT_API void *weft__task_frame(weft_task *task);
 
@@ -77,7 +77,9 @@ WEFT_API weft_task *weft__task_start(weft_task *task) __attribute__((warn_unused
 #define weft_spawn_as(opts, fn, ...) WEFT__SPAWN(__COUNTER__, WEFT__OPTS opts, fn, __VA_ARGS__)
 
 #define WEFT__OPTS(...)  (&(const weft_spawn_opts){__VA_ARGS__})
-#define WEFT__SPAWN(...) WEFT__SPAWN_(__VA_ARGS__) /* numbers its names: a spawn may be an argument of a spawn */
+#define WEFT__SPAWN(...) WEFT__SPAWN_(__VA_ARGS__)
+
+/* Its names are numbered: a spawn may be an argument of a spawn. */
 #define WEFT__SPAWN_(n, opts, fn, ...)                                                             \
     weft__given(__extension__({                                                                    \
         WEFT__FITS(fn);                                                                            \
@@ -92,14 +94,20 @@ WEFT_API weft_task *weft__task_start(weft_task *task) __attribute__((warn_unused
 
 #define WEFT__RET(fn) __typeof__(((struct fn *)0)->ret)
 #define WEFT__SITE(fn)                                                                             \
-    {                                                                                              \
-        fn##_poll, #fn, __FILE__, __LINE__, sizeof(struct fn), offsetof(struct fn, ret),           \
-            sizeof(WEFT__RET(fn)), WEFT__SIGNED(WEFT__RET(fn)), WEFT__STACKLESS                    \
-    }
+    {fn##_poll,                                                                                    \
+     #fn,                                                                                          \
+     __FILE__,                                                                                     \
+     __LINE__,                                                                                     \
+     sizeof(struct fn),                                                                            \
+     offsetof(struct fn, ret),                                                                     \
+     sizeof(WEFT__RET(fn)),                                                                        \
+     WEFT__SIGNED(WEFT__RET(fn)),                                                                  \
+     WEFT__STACKLESS}
 #define WEFT__FITS(fn)                                                                             \
-    _Static_assert(_Alignof(struct fn) <= 16, "weft_spawn: struct " #fn " is aligned to more than 16"); \
-    _Static_assert(sizeof(WEFT__RET(fn)) <= UINT16_MAX, "weft_spawn: the result of " #fn           \
-                                                        " is too big; hand it over by a pointer")
+    _Static_assert(_Alignof(struct fn) <= 16,                                                      \
+                   "weft_spawn: struct " #fn " is aligned to more than 16");                       \
+    _Static_assert(sizeof(WEFT__RET(fn)) <= UINT16_MAX,                                            \
+                   "weft_spawn: the result of " #fn " is too big; hand it over by a pointer")
 
 /* Is T a signed integer? Those may hold an errno. */
 #define WEFT__SIGNED(T)                                                                            \
@@ -119,8 +127,8 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
  * Calls a stackless function from a fiber, which is suspended meanwhile, or from a plain thread, which blocks. The
  * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. */
 #ifndef __cplusplus
-#define weft_run(fn, ...)  WEFT__RUN(__COUNTER__, fn, __VA_ARGS__)
-#define WEFT__RUN(...)     WEFT__RUN_(__VA_ARGS__)
+#define weft_run(fn, ...) WEFT__RUN(__COUNTER__, fn, __VA_ARGS__)
+#define WEFT__RUN(...)    WEFT__RUN_(__VA_ARGS__)
 #define WEFT__RUN_(n, fn, ...)                                                                     \
     __extension__({                                                                                \
         WEFT__CALL_FORM("weft_run()");                                                             \
@@ -144,16 +152,19 @@ struct weft_join {
     WEFT_FRAME(int);
     weft_task *task;
     void *into;
-    size_t weft__bytes WEFT__ZERO;             /* of *into */
+    size_t weft__bytes WEFT__ZERO; /* of *into */
 };
 WEFT_API weft_pollfn weft_join_poll;
 
 #ifndef __cplusplus
-#define weft_join(task, into) (WEFT__CALL_FORM("weft_join()"), weft__join(task, into, WEFT__SIZE(into)))
-#define WEFT__HOOK_weft_join  ~, join
+#define weft_join(task, into)                                                                      \
+    (WEFT__CALL_FORM("weft_join()"), weft__join(task, into, WEFT__SIZE(into)))
+#define WEFT__HOOK_weft_join ~, join
 #define WEFT__NEW_join(fn, task, into)                                                             \
     ((struct fn){.weft__at = 0, .weft_args = {}, task, into, WEFT__SIZE(into)})
-#define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer))) /* a bare NULL has one too, in GNU C: 1 */
+
+/* A bare NULL has a size too, in GNU C: 1. Nobody looks at it. */
+#define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer)))
 #endif
 
 /* Ask the task to stop: every await of it answers -ECANCELED from now on. Borrows task. */

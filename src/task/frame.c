@@ -20,33 +20,36 @@
 #ifdef WITH_ASAN
 #include <sanitizer/asan_interface.h>
 
-/* With its check for use after return, ASan puts locals onto a stack of its own. */
-static bool on_fake_stack(const void *address)
+/* With its check for use after return, ASan puts locals onto a stack of its own, and knows whose they are: where on
+ * the real stack they would lie. */
+static uintptr_t on_real_stack(const void *address)
 {
     void *fake = __asan_get_current_fake_stack();
+    void *real =
+        fake ? __asan_addr_is_in_fake_stack(fake, (void *)(uintptr_t)address, NULL, NULL) : NULL;
 
-    return fake && __asan_addr_is_in_fake_stack(fake, (void *)(uintptr_t)address, NULL, NULL);
+    return (uintptr_t)(real ? real : address);
 }
 #else
-static bool on_fake_stack(const void *address)
+static uintptr_t on_real_stack(const void *address)
 {
-    (void)address;
-    return false;
+    return (uintptr_t)address;
 }
 #endif
 
 /* Stacks grow down: what the poll has on its stack lies between this function's own frame and where that of the poll
  * ends. What lies above belongs to callers and outlives the poll: a frame that weft_run keeps on a fiber's stack, for
  * one. */
-__attribute__((noinline)) void weft__child_elsewhere(const void *child, const void *stack_end, const char *file,
-                                                     int line)
+__attribute__((noinline)) void weft__child_elsewhere(const void *child, const void *stack_end,
+                                                     const char *file, int line)
 {
-    uintptr_t at = (uintptr_t)child;
-    bool on_stack = at >= (uintptr_t)__builtin_frame_address(0) && at < (uintptr_t)stack_end;
+    uintptr_t at = on_real_stack(child);
 
-    if (!on_stack && !on_fake_stack(child)) return;
-    fprintf(stderr, "weft: %s:%d: what is awaited lies on the stack, which does not survive the await: put it into the frame\n",
-            file, line);
+    if (at < (uintptr_t)__builtin_frame_address(0) || at >= (uintptr_t)stack_end) return;
+    fprintf(
+        stderr,
+        "weft: %s:%d: what is awaited lies on the stack, which does not survive the await: put it into the frame\n",
+        file, line);
     abort();
 }
 
@@ -62,7 +65,9 @@ weft_poll weft__poll_stop(weft_pollfn *poll, void *frame, weft_cx *cx)
 }
 
 #ifdef WEFT_DEBUG
-enum { SCRIBBLE_BYTES = 1024 }; /* covers a body and the calls next to it; doubled, a debug poll writes twice as much */
+enum {
+    SCRIBBLE_BYTES = 1024
+}; /* covers a body and the calls next to it; doubled, a debug poll writes twice as much */
 
 __attribute__((noinline, no_sanitize("address"))) void weft__scribble(void)
 {

@@ -11,8 +11,8 @@
 #ifndef WEFT__TASK_FRAME_H
 #define WEFT__TASK_FRAME_H
 
-/* Writes over the stack below the caller, where the poll that follows will have its locals. To be called right before
- * the poll of a task, by the function that makes it. */
+/* Writes over the stack below the caller, where the poll that follows will have its locals; all but the few highest
+ * bytes, where functions save registers. To be called right before the poll of a task, by the function that makes it. */
 #ifdef WEFT_DEBUG
 void weft__scribble(void);
 #else

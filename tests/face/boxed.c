@@ -58,7 +58,8 @@ struct naturals {
 static weft_async(naturals)
 {
     weft_begin;
-    while (f->ret == 0) weft_emit(f->next++);
+    while (f->ret == 0)
+        weft_emit(f->next++);
     ++*f->closed;
     weft_end;
 }
@@ -107,7 +108,8 @@ static int app(void)
 
     CHECK_EQ(weft_run(fib, 12), 144);
     weft_start(sq, squares, 1, 6);
-    while (weft_next(sq, squares) > 0) total += sq.item;
+    while (weft_next(sq, squares) > 0)
+        total += sq.item;
     CHECK_EQ(total, 55);
     CHECK_EQ(sq.ret, 0);
     CHECK_EQ(weft_next(sq, squares), 0); /* the end stays the end */

@@ -86,7 +86,8 @@ static int walk(weft_pollfn *poll, const void *frame, struct step *into, int max
 {
     int count = 0;
 
-    for (const struct weft__await *at; count < max && (at = weft__await_of(poll, frame)); poll = at->poll) {
+    for (const struct weft__await *at; count < max && (at = weft__await_of(poll, frame));
+         poll = at->poll) {
         CHECK(strstr(at->file, "chain.c"));
         into[count++] = (struct step){at->callee, (int)at->line};
         frame = weft__await_child(at, frame);
@@ -141,7 +142,8 @@ static void open_gate(void)
 
 static void wait_for_gate(void)
 {
-    while (!atomic_load(&gate.reached)) CHECK_EQ(weft_yield(), 0);
+    while (!atomic_load(&gate.reached))
+        CHECK_EQ(weft_yield(), 0);
 }
 
 static int app(void)

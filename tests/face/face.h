@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(fact) ((fact) ? (void)0 : check_failed(#fact, __FILE__, __LINE__))
+#define CHECK(fact)    ((fact) ? (void)0 : check_failed(#fact, __FILE__, __LINE__))
 #define CHECK_EQ(a, b) check_eq((long long)(a), (long long)(b), #a, __FILE__, __LINE__)
 
 static inline void check_failed(const char *fact, const char *file, int line)
@@ -22,7 +22,8 @@ static inline void check_failed(const char *fact, const char *file, int line)
     exit(1);
 }
 
-static inline void check_eq(long long is, long long should, const char *what, const char *file, int line)
+static inline void check_eq(long long is, long long should, const char *what, const char *file,
+                            int line)
 {
     if (is == should) return;
     fprintf(stderr, "%s:%d: %s is %lld instead of %lld\n", file, line, what, is, should);

@@ -135,7 +135,8 @@ struct mid {
 static weft_fiber(mid)
 {
     CHECK_EQ(weft_yield(), 0);
-    f->ret = (struct point){f->a.x + (f->b.x - f->a.x) * f->weight, f->a.y + (f->b.y - f->a.y) * f->weight};
+    f->ret = (struct point){f->a.x + (f->b.x - f->a.x) * f->weight,
+                            f->a.y + (f->b.y - f->a.y) * f->weight};
 }
 
 /* Seven arguments, and a result that may fail. */

@@ -41,7 +41,7 @@ static weft_async(twisted)
         case 1:
             weft_await(f->sum, delayed_sum, f->i, .b = 100);
             f->ret += f->sum.ret;
-            /* fall through */
+            __attribute__((fallthrough));
         default:
             if (f->i > 4)
                 weft_await(f->one, countdown);
@@ -144,7 +144,8 @@ static void check_joins(void)
     CHECK_EQ(sum, 7);
     CHECK_EQ(weft_join(weft_spawn(delayed_sum, 5, 6), &sum), 0);
     CHECK_EQ(sum, 11);
-    CHECK_EQ(weft_join(weft_spawn_as((.name = "db", .pinned = true), delayed_sum, .b = 9), &sum), 0);
+    CHECK_EQ(weft_join(weft_spawn_as((.name = "db", .pinned = true), delayed_sum, .b = 9), &sum),
+             0);
     CHECK_EQ(sum, 9);
     CHECK_EQ(weft_join(weft_spawn(delayed_sum, 1, 1), &wide), -EINVAL);
     CHECK_EQ(wide, -1);

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""blocks.py [--link FLAGS] ROOT - the C blocks of docs/FACE.md compile as they stand.
+
+Each ```c block is found by its first line and put into the surroundings that a page leaves out: functions around
+statements, declarations of the reader's own functions. Not a character of the block is changed; a block that this table
+does not know is an error, so the page cannot change unseen. What the library does not have yet is either declared here
+(WAITING: dropped as soon as a header has it) or keeps its block from being served, and then the reason is printed.
+
+--link FLAGS   also link the blocks that are whole programs with these flags (say "build/dev/src/libweft.a -pthread"), run
+               them and compare what they print. Without it they are compiled only. A block that still stands on a
+               declaration of WAITING cannot be linked, and says so.
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
+
+# What blocks need and the headers do not have yet, by a name that tells when they do.
+WAITING = {
+    "weft_time": """
+typedef int64_t weft_time;
+#define weft_secs(n) ((weft_time)((n) * 1000000000LL))
+""",
+    "weft_sleep": """
+struct weft_sleep { WEFT_FRAME(int); weft_time ns; };
+weft_pollfn weft_sleep_poll;
+int weft_sleep(weft_time ns);
+""",
+}
+
+# Parts of a block are cut at lines that begin with these words; each part is put between its own two texts.
+WHOLE = [(None, "", "")]
+
+SERVED = {
+    "#include <weft/weft.h>": {
+        "needs": ["weft_time", "weft_sleep"],
+        "program": "7\n",
+        "parts": WHOLE,
+    },
+    "struct delayed_sum {": {
+        "needs": ["weft_time", "weft_sleep"],
+        "parts": [
+            (None, "", ""),
+            ("weft_task *t", "int spawn_it(void);\nint spawn_it(void) {\n", "\nreturn weft_detach(t); }\n"),
+        ],
+    },
+    "struct countdown {": {
+        "needs": [],
+        "parts": [(None, "", "\nint count(void);\nint count(void) { return weft_run(countdown, .left = 3); }\n")],
+    },
+    "int sum = weft_run": {
+        "needs": [],
+        "before": """
+struct delayed_sum { WEFT_FRAME(int); int a, b; };
+weft_pollfn delayed_sum_poll;
+int resize(const char *path);
+struct point { double x, y; };
+struct point middle(struct point a, struct point b);
+struct awaits { WEFT_FRAME(int); const char *path; int r; struct weft_join join; };
+""",
+        "parts": [
+            (None, "int from_a_fiber(void);\nint from_a_fiber(void) {\n", "\nreturn sum; }\n"),
+            ("weft_await", "weft_async(awaits) { weft_begin;\n", "\nweft_return(f->r); weft_end; }\n"),
+            ("struct mid", "", "\nstruct point mids(void);\nstruct point mids(void) { return weft_run(mid, .a = {1, 2}); }\n"),
+        ],
+    },
+}
+
+NOT_YET = {
+    "static int client(": "streams, listeners and scopes",
+    "if (weft_spawn_in(": "scopes",
+    "WEFT_TIMEOUT(": "deadlines and select",
+    "weft_await(f->to, weft_timeout": "deadlines and select, stackless",
+    "typedef WEFT_CHAN(": "channels, locks, the blocking pool, files",
+}
+
+
+def blocks_of(page):
+    return re.findall(r"^```c\n(.*?)^```$", page, re.S | re.M)
+
+
+def entry_of(table, block):
+    found = [value for start, value in table.items() if block.startswith(start)]
+    return found[0] if found else None
+
+
+def has_name(root, name):
+    """Do the headers have it?"""
+    return any(re.search(rf"\b{name}\b", path.read_text()) for path in (root / "include/weft").glob("*.h"))
+
+
+def cut(block, parts):
+    """The block in as many pieces as there are parts, each beginning where its word says."""
+    begins = [0]
+    for word, _, _ in parts[1:]:
+        at = re.search(rf"^{re.escape(word)}", block, re.M)
+        if not at:
+            sys.exit(f"blocks.py: no line begins with {word!r} in:\n{block}")
+        begins.append(at.start())
+    pieces = [block[a:b] for a, b in zip(begins, begins[1:] + [len(block)])]
+    assert "".join(pieces) == block
+    return pieces
+
+
+def source_of(block, entry, missing):
+    text = "#include <weft/weft.h>\n" + "".join(WAITING[name] for name in missing) + entry.get("before", "")
+    for piece, (_, before, after) in zip(cut(block, entry["parts"]), entry["parts"]):
+        text += before + piece + after
+    return text
+
+
+def compile_all(root, source, work):
+    """Returns how many compilations failed."""
+    failures = 0
+    path = work / "block.c"
+    path.write_text(source)
+    for compiler in filter(shutil.which, ["gcc", "clang-19"]):
+        for level in "-O0", "-O2":
+            command = [compiler, *FLAGS, level, "-I", str(root / "include"), "-c", str(path), "-o", str(work / "block.o")]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                failures += 1
+                print(f"{compiler} {level}:\n{done.stderr}")
+    return failures
+
+
+def run_program(root, source, link, printed, work):
+    """The hook for whole programs. Returns how many failed."""
+    path = work / "program.c"
+    path.write_text(source)
+    command = ["gcc", *FLAGS, "-O2", "-I", str(root / "include"), str(path), "-o", str(work / "program"), *link.split()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr)
+        return 1
+    done = subprocess.run([str(work / "program")], capture_output=True, text=True)
+    if done.returncode or done.stdout != printed:
+        print(f"exit {done.returncode}, printed {done.stdout!r} instead of {printed!r}\n{done.stderr}")
+        return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--link")
+    parser.add_argument("root", type=pathlib.Path)
+    args = parser.parse_args()
+    blocks = blocks_of((args.root / "docs/FACE.md").read_text())
+    failures = served = 0
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        for number, block in enumerate(blocks, 1):
+            title = f"block {number} ({block.splitlines()[0][:40].strip()})"
+            entry = entry_of(SERVED, block)
+            if not entry:
+                reason = entry_of(NOT_YET, block)
+                if reason is None:
+                    failures += 1
+                    print(f"{title}: FAILED: blocks.py does not know it")
+                else:
+                    print(f"{title}: not yet served: {reason}")
+                continue
+            missing = [name for name in entry["needs"] if not has_name(args.root, name)]
+            source = source_of(block, entry, missing)
+            failed = compile_all(args.root, source, work)
+            note = f", with declarations of {', '.join(missing)}" if missing else ""
+            if args.link and "program" in entry and not missing:
+                failed += run_program(args.root, source, args.link, entry["program"], work)
+                note += ", and runs"
+            elif "program" in entry:
+                note += "; a whole program, not run: " + ("the library lacks these" if missing else "no --link")
+            print(f"{title}: {'FAILED' if failed else 'compiles' + note}")
+            failures += failed > 0
+            served += not failed
+    print(f"{len(blocks)} blocks, {served} served, {failures} failed")
+    return 1 if failures or not served else 0
+
+
+sys.exit(main())

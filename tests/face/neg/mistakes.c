@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Planted mistakes. MISTAKE is the number of one; 0 is none, and compiles. Each line `MISTAKE == n` of the file says behind
+ * `expect:` a word that the compiler's message must hold; neg.sh reads them, so a new mistake is a new branch and no more.
+ */
+#include <weft/weft.h>
+
+#include <stddef.h>
+
+enum color { RED };
+struct p {
+    int x;
+};
+double scale(double v);
+float half(int v);
+struct p make(int v);
+__int128 wide(int v);
+int by_struct(struct p p);
+int two(int a, const char *b);
+char *name_of(int v);
+int six(int a, int b, int c, int d, int e, int g);
+int seven(int a, int b, int c, int d, int e, int g, int h);
+int app_wrong(char *text);
+extern int three;
+extern struct p sp;
+
+struct other {
+    WEFT_FRAME(int);
+    int n;
+};
+weft_pollfn other_poll;
+
+struct numbers {
+    WEFT_ITEMS(int);
+    int n;
+};
+weft_pollfn numbers_poll;
+
+struct a {
+    WEFT_FRAME(int);
+    struct weft_yield s;
+    struct other o;
+    struct weft_join j;
+    struct numbers g;
+    weft_task *t;
+    int got;
+};
+weft_pollfn a_poll;
+
+struct too_wide {
+    WEFT_FRAME(int);
+    _Alignas(64) char line[64];
+};
+weft_pollfn too_wide_poll;
+
+int calls(void);
+int calls(void)
+{
+#if MISTAKE == 0
+    weft_task *x = weft_go(two, 1, "x"), *y = weft_go(name_of, 3), *z = weft_go(six, 1, 2, 3, 4, 5, 6);
+    return weft_join(x, NULL) + weft_join(y, NULL) + weft_join(z, NULL) + weft_run(other, 1) + weft_yield();
+#elif MISTAKE == 1 /* a float parameter, given an int. expect: weft_go_takes_integers_and_pointers_only */
+    return weft_detach(weft_go(scale, three));
+#elif MISTAKE == 2 /* a float result. expect: half must return an integer, a pointer or void */
+    return weft_detach(weft_go(half, three));
+#elif MISTAKE == 3 /* a struct result. expect: make must return an integer, a pointer or void */
+    return weft_detach(weft_go(make, three));
+#elif MISTAKE == 4 /* a struct parameter. expect: weft_go_takes_integers_and_pointers_only */
+    return weft_detach(weft_go(by_struct, sp));
+#elif MISTAKE == 5 /* an argument of the wrong type. expect: passing */
+    return weft_detach(weft_go(two, "x", "y"));
+#elif MISTAKE == 6 /* one too few. expect: too few arguments */
+    return weft_detach(weft_go(two, 1));
+#elif MISTAKE == 7 /* one too many. expect: too many arguments */
+    return weft_detach(weft_go(two, 1, "x", 3));
+#elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments */
+    return weft_detach(weft_go(seven, 1, 2, 3, 4, 5, 6, 7));
+#elif MISTAKE == 9 /* a dropped handle. expect: unused.result */
+    weft_go(two, 1, "x");
+    return 0;
+#elif MISTAKE == 10 /* a dropped handle of a stackless task. expect: unused.result */
+    weft_spawn(other, 1);
+    return 0;
+#elif MISTAKE == 11 /* an option that does not exist. expect: named .nam.|designator .nam. */
+    return weft_detach(weft_spawn_as((.nam = "x"), other));
+#elif MISTAKE == 12 /* an argument that does not exist. expect: named .m.|designator .m. */
+    return weft_detach(weft_spawn(other, .m = 1));
+#elif MISTAKE == 13 /* too many arguments of a frame. expect: excess */
+    return weft_run(other, 1, 2);
+#elif MISTAKE == 14 /* an argument of the wrong type. expect: pointer to integer|integer from pointer */
+    return weft_run(other, .n = "one");
+#elif MISTAKE == 15 /* a result wider than a word. expect: wide must return an integer, a pointer or void */
+    return weft_detach(weft_go(wide, three));
+#elif MISTAKE == 16 /* a frame aligned to more than tasks are. expect: aligned to more than 16 */
+    return weft_detach(weft_spawn(too_wide));
+#elif MISTAKE == 17 /* an option of weft_go that does not exist. expect: named .stack.|designator .stack. */
+    return weft_detach(weft_go_as((.stack = 5), two, 1, "x"));
+#elif MISTAKE == 18 /* join into something that is no pointer. expect: invalid type argument|requires pointer operand */
+    return weft_join(weft_go(two, 1, "x"), three);
+#else
+    return 0;
+#endif
+}
+
+#if MISTAKE == 0
+#define BODY weft_await(f->s, weft_yield)
+#elif MISTAKE == 30 /* a call in a stackless body. expect: weft_run.. is for fibers and threads; in a weft_async body, await it */
+#define BODY f->got = weft_run(other, 1)
+#elif MISTAKE == 31 /* expect: weft_yield.. is for fibers and threads */
+#define BODY f->got = weft_yield()
+#elif MISTAKE == 32 /* expect: weft_join.. is for fibers and threads */
+#define BODY f->got = weft_join(f->t, &f->got)
+#elif MISTAKE == 33 /* expect: weft_next.. is for fibers and threads */
+#define BODY f->got = weft_next(f->g, numbers)
+#elif MISTAKE == 34 /* the frame of another function. expect: incompatible */
+#define BODY weft_await(f->o, weft_yield)
+#elif MISTAKE == 35 /* an argument that does not exist. expect: named .nanos.|designator .nanos. */
+#define BODY weft_await(f->o, other, .nanos = 1)
+#elif MISTAKE == 36 /* an item, in a function that is no generator. expect: no member named .item. */
+#define BODY weft_emit(1)
+#elif MISTAKE == 37 /* an await as an expression. expect: expected expression */
+#define BODY f->got = weft_await(f->s, weft_yield)
+#elif MISTAKE == 38 /* join by name, where the size of the result could not be seen. expect: expected expression */
+#define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got)
+#elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
+#define BODY weft_await_boxed(f->o, other, 1)
+#else
+#define BODY
+#endif
+
+weft_async(a)
+{
+    weft_begin;
+    BODY;
+    weft_return(0);
+    weft_end;
+}
+
+#if MISTAKE == 50 /* main wants int app(void) or int app(int, char **). expect: _Generic|association */
+WEFT_MAIN(app_wrong)
+#endif
