@@ -133,6 +133,55 @@ static void check_pick(weft_task *t)
     CHECK(!weft__await_child(at, weft__task_frame(t)));
 }
 
+/* A walk ends at a fiber: what that keeps in its frame is odd, and no distance to a record. Several at once, so that
+ * it is not odd by chance. */
+enum { FIBERS = 4 };
+static atomic_int arrived;
+
+struct lingers {
+    WEFT_FRAME(int);
+};
+
+static weft_fiber(lingers)
+{
+    atomic_fetch_add(&arrived, 1);
+    while (!atomic_load(&gate.open) && f->ret == 0)
+        f->ret = weft_yield();
+}
+
+struct awaits_fiber {
+    WEFT_FRAME(int);
+    struct lingers fiber;
+};
+
+static weft_async(awaits_fiber)
+{
+    weft_begin;
+    weft_await(f->fiber, lingers);
+    weft_return(f->fiber.ret);
+    weft_end;
+}
+
+static void check_fibers(void)
+{
+    weft_task *t[FIBERS];
+    int r = -1;
+
+    for (int i = 0; i < FIBERS; i++)
+        t[i] = weft_spawn(awaits_fiber);
+    while (atomic_load(&arrived) < FIBERS)
+        CHECK_EQ(weft_yield(), 0);
+    for (int i = 0; i < FIBERS; i++) {
+        const void *frame = weft__task_frame(t[i]);
+        const struct weft__await *at = weft__await_of(awaits_fiber_poll, frame);
+        CHECK(at && strcmp(at->callee, "lingers") == 0);
+        CHECK(!weft__await_of(at->poll, weft__await_child(at, frame)));
+    }
+    atomic_store(&gate.open, true);
+    for (int i = 0; i < FIBERS; i++)
+        CHECK(weft_join(t[i], &r) == 0 && r == 0);
+}
+
 static void open_gate(void)
 {
     atomic_store(&gate.open, true);
@@ -163,6 +212,9 @@ static int app(void)
     check_pick(t);
     open_gate();
     CHECK_EQ(weft_join(t, &sum), 0);
+
+    atomic_store(&gate.open, false);
+    check_fibers();
     CHECK_EQ(sizeof(struct weft_yield), 8); /* four bytes and the result */
     return 0;
 }
