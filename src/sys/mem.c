@@ -9,6 +9,8 @@
 #include "base/fault.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -116,6 +118,13 @@ int weft__mem_guard(void *addr, size_t bytes)
     return advise(addr, bytes, MADV_GUARD_INSTALL, weft__fault(WEFT__FAULT_GUARD));
 }
 
+/* An advice that does not exist. An emulator may accept it, as all that it does not know (user-mode
+ * qemu does), and install nothing: its yes is worth nothing, and the stacks would have no guards. */
+static bool accepts_nonsense(void *page, size_t bytes)
+{
+    return madvise(page, bytes, INT_MAX) == 0;
+}
+
 int weft__mem_guard_probe(void)
 {
     void *page = NULL;
@@ -123,6 +132,7 @@ int weft__mem_guard_probe(void)
     int r = weft__mem_map(bytes, &page);
     if (r < 0) return r;
     r = weft__mem_guard(page, bytes);
+    if (r == 0 && accepts_nonsense(page, bytes)) r = -EINVAL;
     (void)weft__mem_unmap(page, bytes);
     return r;
 }

@@ -54,7 +54,7 @@ static struct sleeper *sleeper_of(struct weft__foreign *foreign)
 static void sleeper_wake(struct weft__foreign *foreign)
 {
     struct sleeper *s = sleeper_of(foreign);
-    /* [call-ring] with sleep: what was written before the wake */
+    /* [call-ring] with sleep_until_rung: what was written before the wake */
     if (exchange_release(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
 }
 

@@ -25,7 +25,11 @@
 #include <stdint.h>
 
 /* The sanitizers keep a stack of calls per fiber; a function that changes stacks must not add to it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define WEFT__UNSANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+#define WEFT__UNSANITIZED
+#endif
 
 struct weft__context {
     void *sp; /* at 0; the assembly knows these places */

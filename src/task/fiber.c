@@ -26,16 +26,26 @@
 
 #define AT_STARTED INT32_C(1) /* of weft_go's frames, which have a pointer */
 
+/* Inlined in plain builds: a fiber's life is 38 ns then, else 51; a poll is 27 either way. Most of a poll
+ * is the one return on each side that no inlining takes away (a round trip of switches is 2 ns without
+ * any, 4 with returns on one side, 17 with one on both, 21 with three). The sanitizers' builds keep
+ * them apart: they must not be instrumented, and their callers should be. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
+#define SWITCHING WEFT__UNSANITIZED __attribute__((noinline)) static void
+#else
+#define SWITCHING static inline __attribute__((always_inline)) void
+#endif
+
 /* ---- the two functions that switch --------------------------------------------------------------- */
 
-WEFT__UNSANITIZED __attribute__((noinline)) static void enter(struct weft__fiber *f)
+SWITCHING enter(struct weft__fiber *f)
 {
     weft__fiber_hook_enter(&f->hooks);
     weft__context_swap(&f->back, &f->self);
     weft__fiber_hook_left(&f->hooks);
 }
 
-WEFT__UNSANITIZED __attribute__((noinline)) static void leave(struct weft__fiber *f, bool for_good)
+SWITCHING leave(struct weft__fiber *f, bool for_good)
 {
     weft__fiber_hook_leave(&f->hooks, for_good);
     weft__context_swap(&f->self, &f->back);
@@ -139,7 +149,7 @@ static void fiber_free(struct weft__fiber *f)
 
 /* Run it to its next suspension or its end. A poll ends on the thread it began on, so `here` is
  * still ours afterwards. */
-static weft_poll fiber_run(struct weft__fiber *f, weft_cx *cx)
+static inline __attribute__((always_inline)) weft_poll fiber_run(struct weft__fiber *f, weft_cx *cx)
 {
     struct weft__here *here = weft__here();
     struct weft__fiber *outer_fiber = here->fiber;
