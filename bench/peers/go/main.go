@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// go-bench CASE [WORKERS] [N] - the cases of docs/BENCHMARKS.md, written the way Go likes them best.
+// go-bench CASE [WORKERS] [N] - the cases of docs/BENCHMARKS.md, written for Go's advantage.
 //
 // Five rounds, one line each: `CASE VALUE`, nanoseconds per operation unless the case says otherwise. WORKERS is
 // GOMAXPROCS; Go has no current-thread runtime, so 0 is 1. Go has no join handle: a value comes back through a channel, many of

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-//! tokio-bench CASE [WORKERS] [N] - the cases of docs/BENCHMARKS.md, written the way Tokio likes them best.
+//! tokio-bench CASE [WORKERS] [N] - the cases of docs/BENCHMARKS.md, written for Tokio's advantage.
 //!
 //! Five rounds, one line each: `CASE VALUE`, nanoseconds per operation unless the case says otherwise. WORKERS 0 is the
-//! current-thread runtime. The root of a case is a spawned task, so that it runs on a worker. Where two ways of writing a
-//! case were tried, the faster one is here; what lives as long as a round is leaked instead of counted (`Arc`), since a shared
-//! counter would be a cost of the benchmark, not of Tokio.
+//! current-thread runtime. The root of a case is a spawned task, so that it runs on a worker. What lives as long as a round is
+//! leaked instead of counted (`Arc`), since a shared counter would be a cost of the benchmark, not of Tokio. Where another way of
+//! writing a case proves faster on a quiet machine, it belongs here instead.
 
 mod memory;
 mod spawn;
