@@ -21,7 +21,9 @@ static void *returner(void *arg)
 {
     (void)arg;
     for (uint64_t i = 0; i < rounds; i++) {
-        while (ball % 2 == 0) (void)weft__park(&there, WEFT__NEVER);
+        bool woken = weft__park(&there, WEFT__NEVER); /* one token a round: the other side waits for ours */
+        weft_assert(woken);
+        weft_assert(ball % 2 == 1);
         ball++;
         weft__unpark(&here);
     }
