@@ -67,7 +67,7 @@ uint64_t weft_task_id(const weft_task *task)
 
 const char *weft_task_name(const weft_task *task)
 {
-    return task ? task->site->name : "none";
+    return task ? weft__name_of(task) : "none";
 }
 
 weft_task *weft_self(void)

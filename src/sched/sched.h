@@ -22,6 +22,7 @@
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
+#include "task/overflow.h"
 #include "task/state.h"
 #include "types.h"
 
@@ -72,6 +73,7 @@ struct weft__worker {
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__thread thread;
+    struct weft__altstack altstack; /* where a stack overflow is reported from */
 };
 
 struct weft_rt {
@@ -112,24 +114,35 @@ static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
     return weft__container_of(weft__slab_chunk_of(task)->group, struct weft_rt, blocks);
 }
 
+/* What a task has beyond its header, if it has anything. */
+struct weft__ext {
+    const char *name;               /* given at the spawn; borrowed */
+};
+
+static inline const char *weft__name_of(const struct weft_task *task)
+{
+    const struct weft__ext *ext = task->ext;
+    return ext ? ext->name : task->site->name;
+}
+
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
 
 /* A frame over this many bytes lies on the heap, and the block holds its address. */
 #define WEFT__FRAME_MAX 1024
 
-void weft__frame_unbox(struct weft_task *task);
+void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 
 static inline void *weft__frame_of(struct weft_task *task)
 {
-    void *frame = (char *)task + sizeof(*task);
+    void *frame = task + 1;
     return task->site->frame_bytes <= WEFT__FRAME_MAX ? frame : *(void **)frame;
 }
 
 /* The same by a worker of its runtime. */
 static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *task)
 {
-    if (__builtin_expect(task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__frame_unbox(task);
+    if (__builtin_expect(task->ext || task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__task_strip(task);
     weft__state_free(task);
     weft__slab_free(&w->slab, task);
 }

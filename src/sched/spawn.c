@@ -42,12 +42,32 @@ static size_t block_bytes(const struct weft_site *site)
 static bool frame_box(struct weft_task *task)
 {
     if (task->site->frame_bytes <= WEFT__FRAME_MAX) return true;
-    void **box = (void **)((char *)task + sizeof(*task));
+    void **box = (void *)(task + 1);
     *box = weft__alloc_aligned(task->site->frame_bytes, 16);
     return *box != NULL;
 }
 
-static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site)
+static void block_give_back(struct weft__worker *w, struct weft_task *task)
+{
+    if (w) {
+        weft__slab_free(&w->slab, task);
+    } else {
+        weft__slab_free_outside(task);
+    }
+}
+
+/* What few tasks have is kept apart, so that the others do not carry it. */
+static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
+{
+    if (!opts || !opts->name) return true;
+    struct weft__ext *ext = weft__alloc(sizeof(*ext));
+    if (!ext) return false;
+    ext->name = opts->name;
+    task->ext = ext;
+    return true;
+}
+
+static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
     if (!task) return NULL;
@@ -57,12 +77,14 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
-    if (frame_box(task)) return task;
-    if (w) {
-        weft__slab_free(&w->slab, task);
-    } else {
-        weft__slab_free_outside(task);
-    }
+    if (!ext_new(task, opts)) goto out_block;
+    if (!frame_box(task)) goto out_ext;
+    return task;
+
+out_ext:
+    weft__free(task->ext);
+out_block:
+    block_give_back(w, task);
     return NULL;
 }
 
@@ -85,7 +107,7 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
 {
     struct weft_rt *rt = opts && opts->rt ? opts->rt : weft_rt_current();
     if (!rt || !gate_enter(rt)) return NULL;
-    struct weft_task *task = block_new(rt, NULL, site);
+    struct weft_task *task = block_new(rt, NULL, site, opts);
     if (!task) gate_leave(rt);
     return task;
 }
@@ -93,7 +115,7 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
 weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft__worker *w = weft__here()->worker;
-    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site);
+    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
     return task_new_outside(site, opts);
 }
 
@@ -123,9 +145,10 @@ weft_task *weft__task_start(weft_task *task)
 
 /* ---- end ---- */
 
-void weft__frame_unbox(struct weft_task *task)
+void weft__task_strip(struct weft_task *task)
 {
-    weft__free(weft__frame_of(task));
+    if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__free(weft__frame_of(task));
+    weft__free(task->ext);
 }
 
 void weft__task_free(struct weft_task *task)
@@ -135,7 +158,7 @@ void weft__task_free(struct weft_task *task)
         weft__task_free_on(w, task);
         return;
     }
-    if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__frame_unbox(task);
+    weft__task_strip(task);
     weft__state_free(task);
     weft__slab_free_outside(task);
 }

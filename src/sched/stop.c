@@ -30,7 +30,7 @@ static int visit(void *ctx, void *block, uint64_t state)
     struct weft_task *task = block;
     if (state & WEFT__STATE_COMPLETE) return 0;
     s->live++;
-    if (s->name_them) fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", task->site->name, task->site->file, task->site->line);
+    if (s->name_them) fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", weft__name_of(task), task->site->file, task->site->line);
     if (weft__state_cancel_id(task, weft__state_generation_of(state)) == WEFT__STATE_ENQUEUE) weft__rt_push_outside(s->rt, task, task);
     return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "sys/clock.h"
+#include "task/frame.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static void report_unread(struct weft_task *task)
     int64_t result = result_of(task);
     bool asked = weft__state_is_cancelled(task) && result == -ECANCELED;
     if (result >= 0 || asked) return;
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", task->site->name, task->site->file, task->site->line,
+    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", weft__name_of(task), task->site->file, task->site->line,
             weft__err_name((int)result));
 }
 
@@ -190,6 +191,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task)
     here->cx = &cx;
     here->fiber = NULL;
     store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
+    weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
     here->task = outer_task;
     here->cx = outer_cx;
@@ -215,6 +217,7 @@ void weft__worker_main(void *arg)
     w->here->stacks = &rt->stacks;
     w->stack_lo = weft__thread_stack_lo();
     (void)weft__thread_set_timer_slack(1);
+    (void)weft__overflow_thread_init(&w->altstack); /* without memory for it an overflow dies without a name */
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
     for (;;) {
         task = weft__worker_take(w);
@@ -229,6 +232,7 @@ void weft__worker_main(void *arg)
     }
     weft__slab_flush(&w->slab);
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
+    weft__overflow_thread_done(&w->altstack);
     w->here->worker = NULL;
     w->here->stacks = NULL;
 }

@@ -242,7 +242,7 @@ static bool start_numbered(int32_t *at, void (*body)(void *), void *frame)
         fiber_free(f);
         return false;
     }
-    *at = number;
+    *at = number * 2 + 1; /* odd: an even number would be the distance to an await record */
     return true;
 }
 
@@ -253,9 +253,9 @@ weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft_cx *cx)
     weft_assert(*at != AT_ENDED); /* READY is final */
     if (*at == 0 && !start_numbered(at, body, frame)) return retry_later(cx);
 
-    struct weft__fiber *f = weft__fiberdir_get(*at);
+    struct weft__fiber *f = weft__fiberdir_get(*at / 2);
     if (fiber_run(f, cx) == WEFT_PENDING) return WEFT_PENDING;
-    weft__fiberdir_remove(*at);
+    weft__fiberdir_remove(*at / 2);
     fiber_free(f);
     *at = AT_ENDED;
     return WEFT_READY;
