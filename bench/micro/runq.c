@@ -521,7 +521,7 @@ static double time_run(const struct row *row)
     double begin = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* not what neighbours on the machine take */
     row->run(ops_each);
     double end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    return (end - begin) / (double)(ops_each / row->share);
+    return (end - begin) / ((double)ops_each / (double)row->share);
 }
 
 /* A round with a thief counts if the thief ran all the while, as it may not on a machine with neighbours:
@@ -564,7 +564,7 @@ static int ascending(const void *a, const void *b)
 
 static void print_row(const struct row *row, enum thief kind)
 {
-    double ns[ROUNDS_MAX];
+    double ns[ROUNDS_MAX] = {0};
     uint64_t got = 0;
 
     for (int i = 0; i < rounds; i++) {

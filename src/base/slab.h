@@ -195,7 +195,7 @@ struct weft__slab_counts weft__slab_counts(const struct weft__slab *slab);
 /* ---- registry -------------------------------------------------------------------------------------------------------------------------- */
 
 /* The block's id: chunk 20 | place in the chunk, in 16 bytes, 12 | generation 32. Never 0. Called by a thread that keeps the block from being freed. */
-uint64_t weft__slab_id(const void *block);
+uint64_t weft__slab_id(const void *memory);
 
 /* The live block of this id, or NULL. Any number may be asked for. The block may be freed right after: before the caller uses it, it takes a
  * reference by a CAS on the state word that compares the generation; or it copies, and looks at the generation again. */
@@ -213,7 +213,7 @@ void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk);
 
 /* Takes a block from a thread that has no slab: it goes home at once, for two read-modify-writes. */
-void weft__slab_free_outside(void *block);
+void weft__slab_free_outside(void *memory);
 
 static inline unsigned weft__slab_class_of(size_t bytes)
 {

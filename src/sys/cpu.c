@@ -366,7 +366,7 @@ void weft__cpu_limits_at(const char *root, uint32_t affinity_count, struct weft_
 
 void weft__cpu_limits(struct weft__cpu_limits *into)
 {
-    struct weft__cpus mask;
+    struct weft__cpus mask = {0};
     uint32_t count = 1;
 
     if (weft__cpu_affinity_get(0, &mask) == 0) {

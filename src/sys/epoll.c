@@ -68,12 +68,13 @@ static bool says_missing(int r)
 
 static int wait_ns(int epoll, struct epoll_event *into, int max, int64_t timeout_ns)
 {
-    struct timespec span;
-    struct timespec *until = timeout_ns == WEFT__NEVER ? NULL : &span;
     int r = weft__fault(WEFT__FAULT_EPOLL_PWAIT2);
     if (r < 0) return r;
-    span.tv_sec = (time_t)(timeout_ns / WEFT__NS_PER_S);
-    span.tv_nsec = (long)(timeout_ns % WEFT__NS_PER_S);
+    struct timespec span = {
+        .tv_sec = (time_t)(timeout_ns / WEFT__NS_PER_S),
+        .tv_nsec = (long)(timeout_ns % WEFT__NS_PER_S),
+    };
+    struct timespec *until = timeout_ns == WEFT__NEVER ? NULL : &span;
     long n = syscall(SYS_epoll_pwait2, epoll, into, max, until, NULL, (size_t)0);
     return n < 0 ? -errno : (int)n;
 }

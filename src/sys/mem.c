@@ -65,7 +65,7 @@ int weft__mem_map_aligned(size_t bytes, size_t align, void **into)
     if (align <= page) return weft__mem_map(bytes, into);
     if (bytes > SIZE_MAX / 4 || align > SIZE_MAX / 4) return -ENOMEM;
 
-    void *whole;
+    void *whole = NULL;
     size_t kept = whole_pages(bytes);
     size_t total = kept + align - page;
     int r = weft__mem_map(total, &whole);
@@ -118,7 +118,7 @@ int weft__mem_guard(void *addr, size_t bytes)
 
 int weft__mem_guard_probe(void)
 {
-    void *page;
+    void *page = NULL;
     size_t bytes = weft__mem_page_bytes();
     int r = weft__mem_map(bytes, &page);
     if (r < 0) return r;

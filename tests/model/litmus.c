@@ -31,7 +31,7 @@ static void saw(const char *outcome)
 {
     for (unsigned i = 0; i < seen_count; i++)
         if (strcmp(seen[i], outcome) == 0) return;
-    strcpy(seen[seen_count++], outcome);
+    snprintf(seen[seen_count++], sizeof(seen[0]), "%s", outcome);
 }
 
 static void saw2(int p, int q)

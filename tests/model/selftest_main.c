@@ -199,7 +199,7 @@ static void bad_options(void)
 {
     static const struct model_case cases[] = {{.name = "first", .run = needed}};
     int kept = dup(STDERR_FILENO);
-    if (!freopen("/dev/null", "w", stderr)) exit(1);
+    if (kept < 0 || !freopen("/dev/null", "w", stderr)) exit(1);
     trial(MAIN(cases, NULL, "--case", "no such case") == 2, "--case", "nothing to run is no error");
     trial(MAIN(cases, NULL, "--nonsense") == 2, "usage", "accepts anything");
     trial(MAIN(cases, NULL, "--case") == 2, "usage", "accepts an option without its value");

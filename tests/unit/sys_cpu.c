@@ -48,13 +48,16 @@ static void plant(const char *path, const char *text)
         path = slash + 1;
     }
     int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ASSERT_GE(fd, 0);
     ASSERT_EQ(write(fd, text, strlen(text)), strlen(text));
     close(fd);
     close(dir);
 }
 
+/* Takes: the descriptor, which is closed with the stream. */
 static void remove_below(int dir)
 {
+    ASSERT_GE(dir, 0);
     DIR *d = fdopendir(dir);
     struct dirent *e;
 
@@ -62,10 +65,10 @@ static void remove_below(int dir)
     while ((e = readdir(d))) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         if (e->d_type == DT_DIR) {
-            remove_below(openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-            unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+            remove_below(openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+            unlinkat(dir, e->d_name, AT_REMOVEDIR);
         } else {
-            unlinkat(dirfd(d), e->d_name, 0);
+            unlinkat(dir, e->d_name, 0);
         }
     }
     closedir(d);

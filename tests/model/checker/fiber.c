@@ -22,6 +22,12 @@ char *model__stack_new(void)
     return memory + GUARD_BYTES;
 }
 
+/* Mappings begin at a page, so the end is aligned as both ABIs ask: to 16 bytes. */
+static uintptr_t *stack_top(char *stack)
+{
+    return (void *)(stack + STACK_BYTES);
+}
+
 #if defined(__x86_64__)
 __asm__(".text\n.globl model__switch\n.type model__switch,@function\nmodel__switch:\n"
         "    push %rbp\n    push %rbx\n    push %r12\n    push %r13\n    push %r14\n    push %r15\n"
@@ -31,7 +37,7 @@ __asm__(".text\n.globl model__switch\n.type model__switch,@function\nmodel__swit
 
 void *model__stack_start(char *stack, void (*entry)(void))
 {
-    uintptr_t *sp = (uintptr_t *)(((uintptr_t)stack + STACK_BYTES) & ~(uintptr_t)15);
+    uintptr_t *sp = stack_top(stack);
     *--sp = 0;                      /* the entry's return address: it never returns */
     *--sp = (uintptr_t)entry;
     memset(sp - 6, 0, 6 * sizeof(*sp)); /* six callee-saved registers; a zero frame pointer ends a debugger's walk */
@@ -50,7 +56,7 @@ __asm__(".text\n.globl model__switch\n.type model__switch,%function\nmodel__swit
 
 void *model__stack_start(char *stack, void (*entry)(void))
 {
-    uintptr_t *sp = (uintptr_t *)(((uintptr_t)stack + STACK_BYTES) & ~(uintptr_t)15) - 20;
+    uintptr_t *sp = stack_top(stack) - 20;
     memset(sp, 0, 160);
     sp[1] = (uintptr_t)entry;       /* x30 */
     return sp;

@@ -229,29 +229,30 @@ struct options {
     bool bad;
 };
 
-static struct options parse(int argc, char **argv)
+static struct options parse(char **argv)
 {
     struct options o = {0};
     model__seed = 1;
     model__replay = NULL;
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--list") == 0) {
+    for (argv++; *argv; argv++) {
+        const char *word = argv[0];
+        const char *value = argv[1]; /* NULL behind the last */
+        if (strcmp(word, "--list") == 0) {
             o.list = true;
-        } else if (strcmp(argv[i], "--trace") == 0) {
+        } else if (strcmp(word, "--trace") == 0) {
             o.show = true;
-        } else if (strcmp(argv[i], "--quick") == 0) {
+        } else if (strcmp(word, "--quick") == 0) {
             o.quick = true;
-        } else if (strcmp(argv[i], "--case") == 0 && value) {
+        } else if (strcmp(word, "--case") == 0 && value) {
             o.only = value;
-            i++;
-        } else if (strcmp(argv[i], "--replay") == 0 && value) {
+            argv++;
+        } else if (strcmp(word, "--replay") == 0 && value) {
             model__replay = value;
             o.show = true;
-            i++;
-        } else if (strcmp(argv[i], "--seed") == 0 && value) {
+            argv++;
+        } else if (strcmp(word, "--seed") == 0 && value) {
             model__seed = strtoull(value, NULL, 0);
-            i++;
+            argv++;
         } else {
             o.bad = true;
         }
@@ -262,7 +263,8 @@ static struct options parse(int argc, char **argv)
 int model_main_with(int argc, char **argv, const struct model_case *cases, size_t count,
                     const struct model_spare *spare)
 {
-    struct options o = parse(argc, argv);
+    (void)argc; /* argv ends with NULL */
+    struct options o = parse(argv);
     unsigned ran = 0;
     unsigned failed = 0;
 

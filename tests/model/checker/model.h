@@ -62,9 +62,9 @@ void model_free(void *memory);
 void model_yield(void);
 
 /* A lock as a primitive, two scheduling points instead of a dozen; any address serves. model_try_lock never waits. */
-void model_lock(const volatile void *lock);
-bool model_try_lock(const volatile void *lock);
-void model_unlock(const volatile void *lock);
+void model_lock(const volatile void *address);
+bool model_try_lock(const volatile void *address);
+void model_unlock(const volatile void *address);
 
 /* The futex of a 32-bit atomic, as the kernel has it. A timed wait may also end by its time-out (-ETIMEDOUT), at any moment.
  * With `spurious` in the options a wait may return 0 without a wake. */
@@ -123,6 +123,6 @@ struct model_result {
 struct model_result model_run(const struct model_case *c);
 
 /* One execution of a case, along the path of an earlier failure. */
-struct model_result model_replay(const struct model_case *c, const char *path);
+struct model_result model_replay(const struct model_case *c, const char *replay);
 
 #endif

@@ -55,7 +55,7 @@ static void add_outcome(const char *text)
     for (; outcomes[slot][0]; slot = (slot + 1) % OUTCOMES_MAX)
         if (strcmp(outcomes[slot], text) == 0) return;
     if (++outcome_count == OUTCOMES_MAX) abort();
-    strcpy(outcomes[slot], text);
+    snprintf(outcomes[slot], TEXT_MAX, "%s", text);
 }
 
 static void print_outcomes(void)
@@ -205,7 +205,7 @@ static uint64_t next_number(void)
     return word ? strtoull(word, NULL, 10) : 0;
 }
 
-static struct op parse_op(char *word)
+static struct op parse_op(const char *word)
 {
     struct op o = {0};
     if (word[0] == '?') {
