@@ -5,7 +5,8 @@
  * Tests at tiny capacity (the model checker's) define a bound before they include this file.
  */
 
-/* gcc's own <limits.h> looks for the system's with #include_next, and finds this file on the way: pass it on, each time. */
+/* gcc's own <limits.h> looks for the system's with #include_next, and finds this file on the way: pass it on, each time. Without it gcc 12 knows no
+ * SSIZE_MAX and no PATH_MAX. */
 #include_next <limits.h>
 
 #ifndef WEFT_LIMITS_H

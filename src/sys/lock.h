@@ -22,16 +22,16 @@
 
 /* Low to high: a thread that holds one may take only those below it in this list. */
 enum weft__rank {
-    WEFT__RANK_NONE,                /* not checked */
-    WEFT__RANK_RT,                  /* a runtime: start, stop, directory of workers */
-    WEFT__RANK_BLOCKING,            /* the blocking pool */
-    WEFT__RANK_DRIVER,              /* a shard's rings */
-    WEFT__RANK_SLOT,                /* one fd */
-    WEFT__RANK_SCOPE,               /* a scope's children */
-    WEFT__RANK_WAITLIST,            /* waiters of a primitive, with what it guards */
-    WEFT__RANK_WHEEL,               /* a shard's timers */
-    WEFT__RANK_OVERFLOW,            /* a worker's overflow arrays */
-    WEFT__RANK_SLAB,                /* chunk directory, stacks; leaves */
+    WEFT__RANK_NONE,     /* not checked */
+    WEFT__RANK_RT,       /* a runtime: start, stop, directory of workers */
+    WEFT__RANK_BLOCKING, /* the blocking pool */
+    WEFT__RANK_DRIVER,   /* a shard's rings */
+    WEFT__RANK_SLOT,     /* one fd */
+    WEFT__RANK_SCOPE,    /* a scope's children */
+    WEFT__RANK_WAITLIST, /* waiters of a primitive, with what it guards */
+    WEFT__RANK_WHEEL,    /* a shard's timers */
+    WEFT__RANK_OVERFLOW, /* a worker's overflow arrays */
+    WEFT__RANK_SLAB,     /* stacks, their directory; leaves. The slab has no lock */
     WEFT__RANK_COUNT
 };
 
