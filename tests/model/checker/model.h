@@ -123,6 +123,6 @@ struct model_result {
 struct model_result model_run(const struct model_case *c);
 
 /* One execution of a case, along the path of an earlier failure. */
-struct model_result model_replay(const struct model_case *c, const char *path);
+struct model_result model_replay(const struct model_case *c, const char *along);
 
 #endif

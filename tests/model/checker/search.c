@@ -336,7 +336,7 @@ struct model_result model_run(const struct model_case *c)
     return run(c, model__replay);
 }
 
-struct model_result model_replay(const struct model_case *c, const char *path)
+struct model_result model_replay(const struct model_case *c, const char *along)
 {
-    return run(c, path);
+    return run(c, along);
 }
