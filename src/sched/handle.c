@@ -192,11 +192,13 @@ int weft__join(weft_task *task, void *into, size_t bytes)
 
 /* ---- yield ---- */
 
+/* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
 weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 {
     struct weft_yield *f = frame;
-    f->ret = cx->why;
-    if (f->weft__at || cx->why) return WEFT_READY;
+    bool answer_now = cx->why && cx->budget > 0;
+    f->ret = weft_cx_cancelled(cx);
+    if (f->weft__at || answer_now) return WEFT_READY;
     f->weft__at = 1;
     cx->yielded = true;
     return WEFT_PENDING;
