@@ -87,6 +87,7 @@ struct weft_rt {
     WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
     _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
+    _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     int event_fd;                   /* current-thread: readable while there is work; else -1 */
@@ -98,6 +99,9 @@ enum weft__stage {
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
 };
+
+/* In `held` until the runtime has stopped. More than there can ever be blocks and threads. */
+#define WEFT__HELD_OPEN (INT64_C(1) << 62)
 
 /* relaxed: one writer, and readers want a number. */
 static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
@@ -149,6 +153,10 @@ static inline void weft__worker_offer(struct weft__worker *w)
         weft__worker_offer_slow(w);
     }
 }
+
+/* ---- rt.c ---- */
+void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
+void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);

@@ -47,6 +47,17 @@ static bool frame_box(struct weft_task *task)
     return *box != NULL;
 }
 
+/* From outside it may be the last block of a runtime that has stopped: nothing is touched behind it. */
+static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task)
+{
+    if (w) {
+        weft__slab_free(&w->slab, task);
+        return;
+    }
+    weft__slab_free_outside(task);
+    weft__rt_release(rt);
+}
+
 static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site)
 {
     struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
@@ -58,11 +69,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
     if (frame_box(task)) return task;
-    if (w) {
-        weft__slab_free(&w->slab, task);
-    } else {
-        weft__slab_free_outside(task);
-    }
+    block_free(rt, w, task);
     return NULL;
 }
 
@@ -130,9 +137,5 @@ void weft__task_free(struct weft_task *task)
 
     if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__free(weft__frame_of(task));
     weft__state_free(task);
-    if (w) {
-        weft__slab_free(&w->slab, task);
-    } else {
-        weft__slab_free_outside(task);
-    }
+    block_free(rt, w, task);
 }

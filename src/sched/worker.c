@@ -65,6 +65,14 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
     weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
 }
 
+/* Once it is pushed the task may run, end, and its runtime stop before we have told a sleeper: what we still touch is held. */
+static void push_held(struct weft_rt *rt, struct weft_task *task)
+{
+    weft__rt_hold(rt);
+    weft__rt_push_outside(rt, task, task);
+    weft__rt_release(rt);
+}
+
 static void push_anywhere(void *unused, struct weft_task *task)
 {
     (void)unused;
@@ -73,7 +81,7 @@ static void push_anywhere(void *unused, struct weft_task *task)
     if (w && w->rt == rt) {
         weft__worker_push(w, task);
     } else {
-        weft__rt_push_outside(rt, task, task);
+        push_held(rt, task);
     }
 }
 
