@@ -42,7 +42,7 @@ static size_t block_bytes(const struct weft_site *site)
 static bool frame_box(struct weft_task *task)
 {
     if (task->site->frame_bytes <= WEFT__FRAME_MAX) return true;
-    void **box = (void **)((char *)task + sizeof(*task));
+    void **box = (void *)((char *)task + sizeof(*task)); /* aligned to 16, as the header is */
     *box = weft__alloc_aligned(task->site->frame_bytes, 16);
     return *box != NULL;
 }
