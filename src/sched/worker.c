@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "sys/clock.h"
+#include "task/overflow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,9 +173,9 @@ static void report_unread(struct weft_task *task, int64_t result)
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
     int64_t result = result_of(task);
+    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
     struct weft__join_done done = weft__join_complete(task);
 
-    weft__tally(&w->counts.completed, 1);
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
     if (!done.free) return;
     if (done.unread && result < 0) report_unread(task, result);
@@ -217,6 +218,8 @@ void weft__worker_main(void *arg)
     struct weft__worker *w = arg;
     struct weft_rt *rt = w->rt;
     struct weft_task *task;
+    struct weft__altstack altstack;
+    bool names_overflows = weft__overflow_thread_init(&altstack) == 0; /* else fibers die without a name */
 
     w->here = weft__here();
     w->here->worker = w;
@@ -239,4 +242,5 @@ void weft__worker_main(void *arg)
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     w->here->worker = NULL;
     w->here->stacks = NULL;
+    if (names_overflows) weft__overflow_thread_done(&altstack);
 }
