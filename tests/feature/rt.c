@@ -127,11 +127,12 @@ TEST(rt_bad_variables_are_named_and_refused)
         const char *name;
         const char *value;
     } bad[] = {
-        {"WEFT_WORKERS", "many"},  {"WEFT_WORKERS", "-2"},      {"WEFT_WORKERS", "4x"},
-        {"WEFT_WORKERS", "99999999999999999999"},               {"WEFT_STACK", "12"},
-        {"WEFT_STACK", "1e9"},     {"WEFT_PIN", "yes"},         {"WEFT_TICK", "0"},
-        {"WEFT_BUDGET", "0"},      {"WEFT_SPIN", "-1"},         {"WEFT_SEED", "0"},
-        {"WEFT_THREAD_STACK", "-"},
+        {"WEFT_WORKERS", "many"}, {"WEFT_WORKERS", "-2"},
+        {"WEFT_WORKERS", "4x"},   {"WEFT_WORKERS", "99999999999999999999"},
+        {"WEFT_STACK", "12"},     {"WEFT_STACK", "1e9"},
+        {"WEFT_PIN", "yes"},      {"WEFT_TICK", "0"},
+        {"WEFT_BUDGET", "0"},     {"WEFT_SPIN", "-1"},
+        {"WEFT_SEED", "0"},       {"WEFT_THREAD_STACK", "-"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         setenv(bad[i].name, bad[i].value, 1);
@@ -478,6 +479,28 @@ TEST(rt_stop_names_who_does_not_stop_and_may_be_repeated)
         ASSERT(strstr(d.said, "task 'stubborn'"));
         ASSERT(!strstr(d.said, "yields_until_told"));
     }
+}
+
+static void leaves_a_hundred(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    store_relaxed(&begun, 0);
+    crew_start(&crew, 2);
+    for (int i = 0; i < 100; i++)
+        if (weft_detach(weft_go(stubborn)) < 0) _exit(2);
+    if (weft_rt_stop(crew.rt, 0) != -ETIME) _exit(3);
+    store_relaxed(&let_go, true);
+    _exit(weft_rt_stop(crew.rt, -1) == 0 ? 0 : 4);
+}
+
+TEST(rt_stop_names_some_of_many)
+{
+    struct death d = death_of(leaves_a_hundred, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_EQ(lines_of(d.said), 33);
+    ASSERT(strstr(d.said, "weft: 68 more tasks do not stop\n"));
 }
 
 /* Threads that spawn while the runtime closes are served or refused, and nothing stays. */
