@@ -161,10 +161,12 @@ static int64_t result_of(struct weft_task *task)
     return value;
 }
 
-/* A failure that nobody will read: said once per place. */
+/* A failure that nobody will read. */
 static void report_unread(struct weft_task *task, int64_t result)
 {
-    bool asked = weft__state_is_cancelled(task) && result == -ECANCELED;
+    /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
+    bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
+    bool asked = result == -ECANCELED && (closing || weft__state_is_cancelled(task));
     if (result >= 0 || asked) return;
     fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", task->site->name, task->site->file, task->site->line,
             weft__err_name((int)result));

@@ -415,6 +415,23 @@ TEST(rt_stop_ends_tasks_wherever_they_are)
     }
 }
 
+static void stops_with_tasks(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    crew_start(&crew, 2);
+    leaves_tasks_of_all_kinds(&crew);
+    crew_stop(&crew);
+}
+
+/* A task that hands on the -ECANCELED of its child has not failed, whichever of the two is told first. */
+TEST(rt_stop_reports_no_failures)
+{
+    struct death d = death_of(stops_with_tasks, NULL);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, "");
+}
+
 static int stops_its_own(void)
 {
     return weft_rt_stop(weft_rt_current(), -1);
