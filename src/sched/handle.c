@@ -98,7 +98,13 @@ void weft_cancel(weft_task *task)
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
-    if (weft__join_detach(task) == WEFT__STATE_FREE) weft__task_free(task);
+    const struct weft_site *site = task->site;
+    int64_t failure = weft__state_is_complete(task) ? weft__task_failure(task) : 0; /* of one that ends later its worker tells */
+    if (weft__join_detach(task) == WEFT__STATE_FREE) {
+        failure = weft__task_failure(task); /* it may have ended since */
+        weft__task_free(task);
+    }
+    weft__task_report_unread(site, failure);
     return 0;
 }
 

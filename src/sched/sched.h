@@ -132,6 +132,8 @@ extern const struct weft__sched weft__sched;                        /* pushes an
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* one poll, and what follows from it */
+int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
+void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it; 0: says nothing */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *worker);                               /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);

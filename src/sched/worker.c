@@ -145,43 +145,43 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 
 /* ---- poll ---- */
 
+/* Results are little-endian words of 1, 2, 4 or 8 bytes: the upper ones fill up with the sign. */
 static int64_t result_of(struct weft_task *task)
 {
     const struct weft_site *site = task->site;
-    const char *at = (const char *)weft__frame_of(task) + site->ret_at;
-    int64_t value = 0;
+    uint64_t word = 0;
     if (!site->ret_signed) return 0;
-    if (site->ret_bytes == 4) {
-        int32_t narrow;
-        memcpy(&narrow, at, 4);
-        value = narrow;
-    } else if (site->ret_bytes == 8) {
-        memcpy(&value, at, 8);
-    }
-    return value;
+    memcpy(&word, (const char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
+    unsigned unused_bits = 64 - 8u * site->ret_bytes;
+    return (int64_t)(word << unused_bits) >> unused_bits;
 }
 
-/* A failure that nobody will read. */
-static void report_unread(struct weft_task *task, int64_t result)
+int64_t weft__task_failure(struct weft_task *task)
 {
+    int64_t result = result_of(task);
     /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
     bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
     bool asked = result == -ECANCELED && (closing || weft__state_is_cancelled(task));
-    if (result >= 0 || asked) return;
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", task->site->name, task->site->file, task->site->line,
-            weft__err_name((int)result));
+    return result < 0 && !asked ? result : 0;
+}
+
+void weft__task_report_unread(const struct weft_site *site, int64_t failure)
+{
+    if (failure == 0) return;
+    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
+            weft__err_name((int)failure));
 }
 
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
-    int64_t result = result_of(task);
+    const struct weft_site *site = task->site;
+    int64_t failure = weft__task_failure(task);
     weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
     struct weft__join_done done = weft__join_complete(task);
 
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (!done.free) return;
-    if (done.unread && result < 0) report_unread(task, result);
-    weft__task_free(task);
+    if (done.unread || done.free) weft__task_report_unread(site, failure); /* free: the handle was dropped while we were at it */
+    if (done.free) weft__task_free(task);
 }
 
 void weft__worker_run(struct weft__worker *w, struct weft_task *task)

@@ -321,6 +321,35 @@ TEST(task_self_is_who_runs)
     crew_each(self);
 }
 
+/* ---- failures that nobody reads ---------------------------------------------------------------------- */
+
+static void drops_failures(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    crew_start(&crew, 2);
+    weft_task *early = weft_spawn(echo_i16, -EPIPE);
+    weft_task *late = weft_spawn(echo_i8, -EAGAIN);
+    weft_task *good = weft_spawn(echo_u32, UINT_MAX);
+    CREW_UNTIL(weft_done(late));
+    weft_task *shared = weft_ref(late);
+    if (weft_detach(early) < 0 || weft_detach(late) < 0 || weft_detach(good) < 0) _exit(2);
+    weft_unref(shared);
+    crew_stop(&crew);
+}
+
+/* Of any size, whether the handle is dropped before the end or after it. */
+TEST(task_failures_that_nobody_reads_are_reported)
+{
+    struct death d = death_of(drops_failures, NULL);
+    ASSERT_EQ(d.code, 0);
+    ASSERT(strstr(d.said, "task 'echo_i16'"));
+    ASSERT(strstr(d.said, "EPIPE"));
+    ASSERT(strstr(d.said, "task 'echo_i8'"));
+    ASSERT(strstr(d.said, "EAGAIN"));
+    ASSERT(!strstr(d.said, "echo_u32"));
+}
+
 /* ---- many ------------------------------------------------------------------------------------------ */
 
 static int spawn_and_join(int count)
