@@ -94,9 +94,9 @@ WEFT_API weft_waker weft_cx_waker(weft_cx *cx);
 /* Have the task polled again. Context: anywhere but in a signal handler; any thread. Never blocks. */
 WEFT_API void weft_waker_wake(weft_waker waker);
 
-/* A waker that keeps its task's memory alive, for who stores it beyond the poll without taking it back;
- * weft_waker_unref ends it. Gives a reference. Returns a waker of word 0 if the task has 65,535 already; waking that
- * does nothing. */
+/* A waker that keeps its task's memory alive, also beyond its runtime's end, for who stores it beyond the poll without
+ * taking it back; weft_waker_unref ends it. Gives a reference. Returns a waker of word 0 if the task has 65,535
+ * already; waking that does nothing. */
 WEFT_API weft_waker weft_waker_ref(weft_waker waker);
 WEFT_API void weft_waker_unref(weft_waker waker);
 

@@ -32,10 +32,9 @@ typedef struct weft_rt_opts {
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
-/* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads
- * end and memory is given back.
- * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called
- * again; -EDEADLK from one of its tasks. */
+/* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
+ * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks. */
 WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
 
 /* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */

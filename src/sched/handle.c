@@ -98,7 +98,13 @@ void weft_cancel(weft_task *task)
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
-    if (weft__join_detach(task) == WEFT__STATE_FREE) weft__task_free(task);
+    const struct weft_site *site = task->site;
+    int64_t failure = weft__state_is_complete(task) ? weft__task_failure(task) : 0; /* of one that ends later its worker tells */
+    if (weft__join_detach(task) == WEFT__STATE_FREE) {
+        failure = weft__task_failure(task); /* it may have ended since */
+        weft__task_free(task);
+    }
+    weft__task_report_unread(site, failure);
     return 0;
 }
 
@@ -192,11 +198,13 @@ int weft__join(weft_task *task, void *into, size_t bytes)
 
 /* ---- yield ---- */
 
+/* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
 weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 {
     struct weft_yield *f = frame;
-    f->ret = cx->why;
-    if (f->weft__at || cx->why) return WEFT_READY;
+    bool answer_now = cx->why && cx->budget > 0;
+    f->ret = weft_cx_cancelled(cx);
+    if (f->weft__at || answer_now) return WEFT_READY;
     f->weft__at = 1;
     cx->yielded = true;
     return WEFT_PENDING;

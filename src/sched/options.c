@@ -38,7 +38,7 @@ static int fill(const struct variable *v, int64_t given, int64_t fallback, int64
     int r = from_environment(v, into);
     if (r != 0) return r < 0 ? r : 0;
     *into = given ? given : fallback;
-    if (*into >= v->least && *into <= v->most) return 0;
+    if (!given || (*into >= v->least && *into <= v->most)) return 0;
     fprintf(stderr, "weft: option for %s is %lld: want a number from %lld to %lld\n", v->name, (long long)*into, (long long)v->least, (long long)v->most);
     return -EINVAL;
 }
@@ -53,7 +53,7 @@ static int64_t usable_cpus(void)
 int weft__options_fill(struct weft_rt_opts *o)
 {
     static const struct variable workers = {"WEFT_WORKERS", -1, WEFT__WORKERS_MAX};
-    static const struct variable thread_stack = {"WEFT_THREAD_STACK", 0, INT64_C(1) << 32};
+    static const struct variable thread_stack = {"WEFT_THREAD_STACK", 16384, INT64_C(1) << 32};
     static const struct variable stack = {"WEFT_STACK", 16384, INT64_C(1) << 32};
     static const struct variable pin = {"WEFT_PIN", 0, 1};
     static const struct variable tick = {"WEFT_TICK", 1, 100000};

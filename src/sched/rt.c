@@ -4,6 +4,12 @@
  *
  * Workers lie in one array, and behind them one record more whose slab serves threads that are no workers (spawn.c). A build that fails halfway stops the
  * threads it has, and gives everything back.
+ *
+ * WHAT OUTLIVES A STOP  A handle or a kept waker refers to a task that has ended, and a thread outside may be about to tell a sleeper of a task that has
+ * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads, stacks and fds go with the stop.
+ *     held = WEFT__HELD_OPEN - blocks freed from outside + threads in a push from outside         while it is open
+ *     held = blocks that are still referred to           + threads in a push from outside         once it has stopped; at zero the memory goes
+ * Stop adds the difference: blocks handed out less those that workers freed, known exactly since both have ended. Pairs: [rt-held].
  */
 #include "sched/sched.h"
 
@@ -64,7 +70,8 @@ static int parts_init(struct weft_rt *rt)
     weft__idle_init(&rt->idle, rt->worker_count);
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);
-    store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed: not shared yet */
+    store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
+    store_relaxed(&rt->held, WEFT__HELD_OPEN);
     for (uint32_t i = 0; i <= rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
     return 0;
 }
@@ -107,15 +114,50 @@ static int threads_start(struct weft_rt *rt)
     return 0;
 }
 
+/* ---- giving back ---- */
+
+static void memory_done(struct weft_rt *rt)
+{
+    weft__slab_group_done(&rt->blocks, false);
+    weft__free(rt->workers);
+    weft__free(rt);
+}
+
+void weft__rt_hold(struct weft_rt *rt)
+{
+    fetch_add_relaxed(&rt->held, 1); /* relaxed: something else still holds the runtime */
+}
+
+static void held_change(struct weft_rt *rt, int64_t change)
+{
+    /* [rt-held] with itself: every last touch comes before the memory goes */
+    if (fetch_add_acq_rel(&rt->held, change) + change == 0) memory_done(rt);
+}
+
+void weft__rt_release(struct weft_rt *rt)
+{
+    held_change(rt, -1);
+}
+
+/* Blocks that were handed out and not freed by a worker: freed from outside, or still to be. */
+static int64_t blocks_outside(const struct weft_rt *rt)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i <= rt->worker_count; i++) {
+        const struct weft__slab *slab = &rt->workers[i].slab;
+        count += load_relaxed(&slab->allocated) - load_relaxed(&slab->freed); /* relaxed, both: who wrote them has been waited for */
+    }
+    return (int64_t)count;
+}
+
+/* No thread, no task, and nobody inside a spawn. */
 static void parts_done(struct weft_rt *rt)
 {
     for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
-    weft__slab_group_done(&rt->blocks, false);
     weft__stacks_done(&rt->stacks);
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
     if (fd >= 0) weft__fd_close(fd);
-    weft__free(rt->workers);
-    weft__free(rt);
+    held_change(rt, blocks_outside(rt) - WEFT__HELD_OPEN);
 }
 
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)

@@ -22,7 +22,6 @@
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
-#include "task/overflow.h"
 #include "task/state.h"
 #include "types.h"
 
@@ -73,7 +72,6 @@ struct weft__worker {
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__thread thread;
-    struct weft__altstack altstack; /* where a stack overflow is reported from */
 };
 
 struct weft_rt {
@@ -89,6 +87,7 @@ struct weft_rt {
     WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
     _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
+    _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
@@ -101,6 +100,9 @@ enum weft__stage {
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
 };
+
+/* In `held` until the runtime has stopped. More than there can ever be blocks and threads. */
+#define WEFT__HELD_OPEN (INT64_C(1) << 62)
 
 /* relaxed: one writer, and readers want a number. */
 static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
@@ -152,6 +154,8 @@ extern const struct weft__sched weft__sched;                        /* pushes an
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* one poll, and what follows from it */
+int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
+void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it; 0: says nothing */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *worker);                               /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
@@ -174,6 +178,10 @@ static inline void weft__worker_offer(struct weft__worker *w)
         weft__worker_offer_slow(w);
     }
 }
+
+/* ---- rt.c ---- */
+void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
+void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);

@@ -47,13 +47,15 @@ static bool frame_box(struct weft_task *task)
     return *box != NULL;
 }
 
-static void block_give_back(struct weft__worker *w, struct weft_task *task)
+/* From outside it may be the last block of a runtime that has stopped: nothing is touched behind it. */
+static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task)
 {
     if (w) {
         weft__slab_free(&w->slab, task);
-    } else {
-        weft__slab_free_outside(task);
+        return;
     }
+    weft__slab_free_outside(task);
+    weft__rt_release(rt);
 }
 
 /* What few tasks have is kept apart, so that the others do not carry it. */
@@ -84,7 +86,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
 out_ext:
     weft__free(task->ext);
 out_block:
-    block_give_back(w, task);
+    block_free(rt, w, task);
     return NULL;
 }
 
@@ -153,12 +155,14 @@ void weft__task_strip(struct weft_task *task)
 
 void weft__task_free(struct weft_task *task)
 {
-    struct weft__worker *w = own_worker(weft__rt_of(task));
+    struct weft_rt *rt = weft__rt_of(task);
+    struct weft__worker *w = own_worker(rt);
+
     if (w) {
         weft__task_free_on(w, task);
         return;
     }
     weft__task_strip(task);
     weft__state_free(task);
-    weft__slab_free_outside(task);
+    block_free(rt, NULL, task);
 }

@@ -18,11 +18,20 @@
 #include <errno.h>
 #include <stdio.h>
 
+/* Tasks that are named. Doubled: a server whose clients all hang fills twice as many screens. */
+#define NAMED_MAX 32
+
 struct sweep {
     struct weft_rt *rt;
     uint64_t live;
     bool name_them;
 };
+
+static void name_it(const struct weft_task *task)
+{
+    const struct weft_site *site = task->site;
+    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", weft__name_of(task), site->file, site->line);
+}
 
 static int visit(void *ctx, void *block, uint64_t state)
 {
@@ -30,7 +39,7 @@ static int visit(void *ctx, void *block, uint64_t state)
     struct weft_task *task = block;
     if (state & WEFT__STATE_COMPLETE) return 0;
     s->live++;
-    if (s->name_them) fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", weft__name_of(task), task->site->file, task->site->line);
+    if (s->name_them && s->live <= NAMED_MAX) name_it(task);
     if (weft__state_cancel_id(task, weft__state_generation_of(state)) == WEFT__STATE_ENQUEUE) weft__rt_push_outside(s->rt, task, task);
     return 0;
 }
@@ -39,6 +48,7 @@ static uint64_t sweep_once(struct weft_rt *rt, bool name_them)
 {
     struct sweep s = {.rt = rt, .name_them = name_them};
     (void)weft__slab_walk(&rt->blocks, visit, &s);
+    if (name_them && s.live > NAMED_MAX) fprintf(stderr, "weft: %llu more tasks do not stop\n", (unsigned long long)(s.live - NAMED_MAX));
     return s.live;
 }
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "sys/clock.h"
 #include "task/frame.h"
+#include "task/overflow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,6 +68,14 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
     if (rt->current_thread) weft__rt_signal(rt);
 }
 
+/* Once it is pushed the task may run, end, and its runtime stop before we have told a sleeper: what we still touch is held. */
+static void push_held(struct weft_rt *rt, struct weft_task *task)
+{
+    weft__rt_hold(rt);
+    weft__rt_push_outside(rt, task, task);
+    weft__rt_release(rt);
+}
+
 static void push_anywhere(void *unused, struct weft_task *task)
 {
     (void)unused;
@@ -75,7 +84,7 @@ static void push_anywhere(void *unused, struct weft_task *task)
     if (w && w->rt == rt) {
         weft__worker_push(w, task);
     } else {
-        weft__rt_push_outside(rt, task, task);
+        push_held(rt, task);
     }
 }
 
@@ -138,40 +147,43 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 
 /* ---- poll ---- */
 
+/* Results are little-endian words of 1, 2, 4 or 8 bytes: the upper ones fill up with the sign. */
 static int64_t result_of(struct weft_task *task)
 {
     const struct weft_site *site = task->site;
-    const char *at = (const char *)weft__frame_of(task) + site->ret_at;
-    int64_t value = 0;
-    if (site->ret_bytes == 4) {
-        int32_t narrow;
-        memcpy(&narrow, at, 4);
-        value = narrow;
-    } else if (site->ret_bytes == 8) {
-        memcpy(&value, at, 8);
-    }
-    return value;
+    uint64_t word = 0;
+    if (!site->ret_signed) return 0;
+    memcpy(&word, (const char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
+    unsigned unused_bits = 64 - 8u * site->ret_bytes;
+    return (int64_t)(word << unused_bits) >> unused_bits;
 }
 
-/* A failure that nobody will read: said once per place. */
-static void report_unread(struct weft_task *task)
+int64_t weft__task_failure(struct weft_task *task)
 {
     int64_t result = result_of(task);
-    bool asked = weft__state_is_cancelled(task) && result == -ECANCELED;
-    if (result >= 0 || asked) return;
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", weft__name_of(task), task->site->file, task->site->line,
-            weft__err_name((int)result));
+    /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
+    bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
+    bool asked = result == -ECANCELED && (closing || weft__state_is_cancelled(task));
+    return result < 0 && !asked ? result : 0;
+}
+
+void weft__task_report_unread(const struct weft_site *site, int64_t failure)
+{
+    if (failure == 0) return;
+    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
+            weft__err_name((int)failure));
 }
 
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
+    const struct weft_site *site = task->site;
+    int64_t failure = weft__task_failure(task);
+    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
     struct weft__join_done done = weft__join_complete(task);
 
-    weft__tally(&w->counts.completed, 1);
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (!done.free) return;
-    if (done.unread && task->site->ret_signed) report_unread(task);
-    weft__task_free_on(w, task);
+    if (done.unread || done.free) weft__task_report_unread(site, failure); /* free: the handle was dropped while we were at it */
+    if (done.free) weft__task_free_on(w, task);
 }
 
 void weft__worker_run(struct weft__worker *w, struct weft_task *task)
@@ -211,13 +223,14 @@ void weft__worker_main(void *arg)
     struct weft__worker *w = arg;
     struct weft_rt *rt = w->rt;
     struct weft_task *task;
+    struct weft__altstack altstack;
+    bool names_overflows = weft__overflow_thread_init(&altstack) == 0; /* else fibers die without a name */
 
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
     w->stack_lo = weft__thread_stack_lo();
     (void)weft__thread_set_timer_slack(1);
-    (void)weft__overflow_thread_init(&w->altstack); /* without memory for it an overflow dies without a name */
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
     for (;;) {
         task = weft__worker_take(w);
@@ -232,7 +245,7 @@ void weft__worker_main(void *arg)
     }
     weft__slab_flush(&w->slab);
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
-    weft__overflow_thread_done(&w->altstack);
     w->here->worker = NULL;
     w->here->stacks = NULL;
+    if (names_overflows) weft__overflow_thread_done(&altstack);
 }

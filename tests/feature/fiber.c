@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fibers on real workers: many, on the move, and out of stack.
+ */
+#include "crew.h"
+#include "death.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic bool over;
+static _Atomic uint32_t alive;
+
+/* A stamp on the stack across every suspension. */
+static int lives_on(int number)
+{
+    volatile int stamp[16];
+    for (int i = 0; i < 16; i++)
+        stamp[i] = number + i;
+    fetch_add_relaxed(&alive, 1);
+    while (!load_relaxed(&over))
+        (void)weft_yield();
+    for (int i = 0; i < 16; i++)
+        if (stamp[i] != number + i) return -1;
+    return number;
+}
+
+static void many(struct crew *crew)
+{
+    int count = (int)test_scaled(10000);
+    weft_task **task = calloc((size_t)count, sizeof(*task));
+    (void)crew;
+    store_relaxed(&over, false);
+    store_relaxed(&alive, 0);
+    for (int i = 0; i < count; i++)
+        task[i] = weft_go(lives_on, i);
+    CREW_UNTIL(load_relaxed(&alive) == (uint32_t)count);
+    store_relaxed(&over, true);
+    for (int i = 0; i < count; i++) {
+        int got;
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, i);
+    }
+    free(task);
+}
+
+TEST(fiber_ten_thousand_at_once)
+{
+    crew_each(many);
+}
+
+/* ---- on the move -------------------------------------------------------------------------------------- */
+
+#define WANDERERS 64
+
+/* A wait whose wakes come from a foreign thread: they go through the inject queue, to whoever is
+ * there first. */
+struct stop_over {
+    pthread_mutex_t mutex; /* guards the next two */
+    weft_waker waker;      /* a reference, or none */
+    bool rung;
+};
+static struct stop_over stop_overs[WANDERERS];
+static _Atomic uint32_t moved;
+
+struct rest {
+    WEFT_FRAME(int);
+    struct stop_over *at;
+};
+static weft_poll rest_poll(void *frame, weft_cx *cx)
+{
+    struct rest *f = frame;
+    f->ret = weft_cx_cancelled(cx);
+    pthread_mutex_lock(&f->at->mutex);
+    bool rung = f->at->rung || f->ret < 0;
+    f->at->rung = false;
+    if (!rung && f->at->waker.word == 0) f->at->waker = weft_waker_ref(weft_cx_waker(cx));
+    pthread_mutex_unlock(&f->at->mutex);
+    return rung ? WEFT_READY : WEFT_PENDING;
+}
+
+static void *ring_in_turn(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; !load_relaxed(&over); i = (i + 1) % WANDERERS) {
+        struct stop_over *at = &stop_overs[i];
+        pthread_mutex_lock(&at->mutex);
+        weft_waker waker = at->waker;
+        at->waker = (weft_waker){0};
+        at->rung = waker.word != 0;
+        pthread_mutex_unlock(&at->mutex);
+        weft_waker_wake(waker);
+        weft_waker_unref(waker);
+    }
+    return NULL;
+}
+
+/* Until it has been on two threads, or is told to stop. */
+static int wanders(struct stop_over *at)
+{
+    pid_t first = gettid();
+    while (gettid() == first) {
+        for (int i = 0; i < 5000; i++)
+            cpu_pause();
+        if (weft_run(rest, .at = at) < 0) return 0;
+    }
+    store_relaxed(&moved, 1);
+    return 1;
+}
+
+static void move_once(int workers)
+{
+    struct crew crew;
+    weft_task *task[WANDERERS];
+    pthread_t ringer;
+    crew_start(&crew, workers);
+    store_relaxed(&over, false);
+    store_relaxed(&moved, 0);
+    for (int i = 0; i < WANDERERS; i++) {
+        stop_overs[i] = (struct stop_over){.rung = false};
+        pthread_mutex_init(&stop_overs[i].mutex, NULL);
+        task[i] = weft_go(wanders, &stop_overs[i]);
+    }
+    ASSERT_OK(pthread_create(&ringer, NULL, ring_in_turn, NULL));
+    CREW_UNTIL(load_relaxed(&moved));
+    store_relaxed(&over, true);
+    ASSERT_OK(pthread_join(ringer, NULL));
+    for (int i = 0; i < WANDERERS; i++) {
+        weft_cancel(task[i]);
+        ASSERT_OK(weft_join(task[i], (int *)NULL));
+        weft_waker_unref(stop_overs[i].waker);
+    }
+    crew_stop(&crew);
+}
+
+TEST(fiber_moves_between_workers)
+{
+    move_once(2);
+    move_once(4);
+}
+
+static int fails_with_its_answer(void)
+{
+    errno = 0;
+    weft_task *none = NULL;
+    int r = weft_join(none, (int *)NULL);
+    return r == -ECHILD && errno == 0;
+}
+
+static void leaves_errno(struct crew *crew)
+{
+    int got;
+    (void)crew;
+    ASSERT_OK(weft_join(weft_go(fails_with_its_answer), &got));
+    ASSERT_EQ(got, 1);
+}
+
+/* Errors are answers; errno is the thread's, and not set. */
+TEST(fiber_errno_is_left_alone)
+{
+    crew_each(leaves_errno);
+}
+
+/* ---- out of stack ---------------------------------------------------------------------------------------- */
+
+__attribute__((noinline)) static int digs(int depth)
+{
+    volatile char spoil[512];
+    spoil[0] = (char)depth;
+    return depth < 0 ? 0 : digs(depth + 1) + spoil[0];
+}
+
+static void digs_on_a_worker(void *workers)
+{
+    struct crew crew;
+    int got;
+    crew_start(&crew, *(int *)workers);
+    (void)weft_join(weft_go(digs, 1), &got);
+}
+
+/* A thread that turns a runtime keeps its own signal stack, or none: there it dies without a name. */
+TEST(fiber_overflow_names_the_task)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        int workers = crew_sizes[i];
+        struct death d = death_of(digs_on_a_worker, &workers);
+        ASSERT_EQ(d.signal, SIGSEGV);
+        if (workers < 0) continue;
+        ASSERT(strstr(d.said, "fiber 'digs'"));
+        ASSERT(strstr(d.said, "overflowed its stack of 256 KiB"));
+    }
+}
