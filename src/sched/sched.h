@@ -157,7 +157,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* 
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
 void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it; 0: says nothing */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
-void weft__worker_main(void *worker);                               /* a worker's thread */
+void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last);
 void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */

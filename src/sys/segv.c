@@ -65,19 +65,25 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     }
 }
 
+/* Nobody was there before us; a fault that is to be ignored kills all the same. */
+static bool dies_by_default(const siginfo_t *info)
+{
+    if (before.sa_flags & SA_SIGINFO) return false;
+    return before.sa_handler == SIG_DFL || (before.sa_handler == SIG_IGN && !was_sent(info));
+}
+
+static bool is_ignored(const siginfo_t *info)
+{
+    return !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_IGN && was_sent(info);
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
     int saved = errno; /* the thread's, in the middle of whatever it did */
 
-    if (!was_sent(info) && question(info->si_addr)) {
+    if ((!was_sent(info) && question(info->si_addr)) || dies_by_default(info)) {
         die();
-    } else if (before.sa_flags & SA_SIGINFO) {
-        pass_on(signal, info, context);
-    } else if (before.sa_handler == SIG_IGN && was_sent(info)) {
-        /* ignored, as it would have been */
-    } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-        die();
-    } else {
+    } else if (!is_ignored(info)) {
         pass_on(signal, info, context);
     }
     errno = saved;

@@ -76,7 +76,7 @@ WEFT__UNSANITIZED static void fiber_main(void *arg)
 
 /* ---- birth and end ------------------------------------------------------------------------------- */
 
-struct weft__fiber *weft__fiber_at(char *lo, size_t bytes)
+struct weft__fiber *weft__fiber_at(const char *lo, size_t bytes)
 {
     /* The upper bits of the product depend on all of the address; slots lie at equal distances, so
      * its low bits alone may all be the same. */

@@ -62,6 +62,6 @@ struct weft__fiber {
 void weft__fiber_suspend(void);
 
 /* The control block on a stack. Async-signal-safe: an address, nothing is read. */
-struct weft__fiber *weft__fiber_at(char *lo, size_t bytes);
+struct weft__fiber *weft__fiber_at(const char *lo, size_t bytes);
 
 #endif

@@ -476,6 +476,7 @@ static int stderr_away(void)
 {
     int kept = dup(STDERR_FILENO);
     int nowhere = open("/dev/null", O_WRONLY);
+    if (kept < 0 || nowhere < 0) _exit(9);
     dup2(nowhere, STDERR_FILENO);
     close(nowhere);
     return kept;
@@ -496,7 +497,7 @@ static void stop_often(void *workers)
     do {
         if (weft_rt_stop(crew.rt, 1000 * 1000) != -ETIME) _exit(3);
     } while (!weft_done(polite));
-    dup2(kept, STDERR_FILENO);
+    if (kept < 0 || dup2(kept, STDERR_FILENO) < 0) _exit(9);
     if (weft_rt_stop(crew.rt, 0) != -ETIME) _exit(4);
     weft_task *late = weft_go(stubborn);
     if (late) _exit(5);

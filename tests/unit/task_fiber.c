@@ -109,11 +109,11 @@ __attribute__((noinline)) static int hold(unsigned depth, double x)
     double sum = x;
 
     for (unsigned i = 0; i < 8; i++)
-        longs[i] = (long)(depth * 8 + i);
+        longs[i] = (long)depth * 8 + (long)i;
     if (depth > 0 && hold(depth - 1, x + 0.5) != 0) return 1;
     weft__fiber_suspend();
     for (unsigned i = 0; i < 8; i++) {
-        if (longs[i] != (long)(depth * 8 + i)) return 1;
+        if (longs[i] != (long)depth * 8 + (long)i) return 1;
         sum += 0.25;
     }
     return sum == x + 2.0 ? 0 : 1;

@@ -110,7 +110,7 @@ TEST(overflow_on_another_thread_is_found)
 
 /* ---- not an overflow ---- */
 
-static int touch(volatile char *addr)
+static int touch(const volatile char *addr)
 {
     return *addr;
 }
