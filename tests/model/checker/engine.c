@@ -22,6 +22,7 @@ unsigned model__thread_count;
 unsigned model__current;
 unsigned model__step;
 bool model__tracing;
+bool model__hide_setup;
 struct model_result model__result;
 const struct model_case *model__case;
 uint64_t model__seed = 1;
@@ -93,7 +94,7 @@ void model__trace(const struct model_site *at, const char *format, ...)
     va_list args;
     const char *base = strrchr(at->file, '/');
     char place[64] = "";
-    if (model__thread_count == 1) return; /* before the first thread nothing can go two ways */
+    if (model__hide_setup && model__thread_count == 1) return; /* nothing can go two ways yet */
     if (at->line) snprintf(place, sizeof(place), "%s:%d", base ? base + 1 : at->file, at->line);
     printf("        %3u  %*sT%u  %-22s %s ", model__step, (int)model__current * 2, "",
            model__current, place, at->text);

@@ -135,6 +135,7 @@ extern unsigned model__thread_count;
 extern unsigned model__current;
 extern unsigned model__step;
 extern bool model__tracing;
+extern bool model__hide_setup;      /* schedules begin with the first thread */
 extern struct model_result model__result;
 extern const struct model_case *model__case;
 extern uint64_t model__seed;

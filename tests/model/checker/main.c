@@ -97,9 +97,11 @@ static void print_failure(const struct model_case *c, const struct model_result 
         return;
     }
     printf("      the schedule:\n");
+    model__hide_setup = model__thread_count > 1; /* of the execution that failed */
     model__tracing = true;
     model_replay(c, r->path);
     model__tracing = false;
+    model__hide_setup = false;
     printf("      replay: %s --case \"%s\" --replay %s\n", program, c->name, r->path);
 }
 
