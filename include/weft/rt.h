@@ -54,7 +54,7 @@ WEFT_API unsigned weft_rt_workers(const weft_rt *rt);
 
 /* Counters, summed over the workers; each right for itself. */
 typedef struct weft_stats {
-    uint64_t spawned, completed, polls, spurious, steals, stolen, parks, wakes, spills, inlined;
+    uint64_t spawned, completed, polls, steals, stolen, parks, wakes, spills, inlined;
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);

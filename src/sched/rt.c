@@ -327,7 +327,6 @@ static void add_counts(const struct weft__worker *w, weft_stats *s)
     s->spawned += load_relaxed(&w->counts.spawned); /* relaxed, all: counts */
     s->completed += load_relaxed(&w->counts.completed);
     s->polls += load_relaxed(&w->counts.polls);
-    s->spurious += load_relaxed(&w->counts.spurious);
     s->steals += load_relaxed(&w->counts.steals);
     s->stolen += load_relaxed(&w->counts.stolen);
     s->parks += load_relaxed(&w->counts.parks);

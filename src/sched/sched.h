@@ -5,7 +5,7 @@
  *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
- *     options.c  options and environment              stats.c    counters
+ *     options.c  options and environment              main.c     WEFT_MAIN
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -32,7 +32,6 @@ struct weft__counts {
     _Atomic uint64_t spawned;
     _Atomic uint64_t completed;
     _Atomic uint64_t polls;         /* also the worker's tick: others see by it whether it moves */
-    _Atomic uint64_t spurious;      /* polls that a wake brought after the one that needed it */
     _Atomic uint64_t steals;        /* visits that brought something */
     _Atomic uint64_t stolen;        /* tasks */
     _Atomic uint64_t parks;
