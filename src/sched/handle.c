@@ -113,10 +113,24 @@ int weft_detach(weft_task *task)
 /* An inlined child may need as much as this, and what it calls. */
 #define STACK_LEFT_MIN (32 * 1024)
 
-static bool may_inline(const struct weft__worker *w)
+/* Fairness ticks that a stretch of inlined children may last: about 1,000 polls, tens to hundreds of microseconds. Doubled: tasks in the ring wait twice as
+ * long for the loop; halved: fork-join programs unwind twice as often, and each time the loop begins another branch of their tree. */
+#define INLINE_TICKS_MAX 16
+
+/* The tick is over: go on only if nobody outside waits, and not for ever. What lies in the ring is offered to thieves, as the loop would do. */
+static bool another_tick(struct weft__worker *w)
+{
+    if (w->inline_ticks >= INLINE_TICKS_MAX || !weft__inject_idle(&w->rt->inject)) return false;
+    w->inline_ticks++;
+    w->tick = 0;
+    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+    return true;
+}
+
+static bool may_inline(struct weft__worker *w)
 {
     if (!w->stack_lo || (char *)__builtin_frame_address(0) < w->stack_lo + STACK_LEFT_MIN) return false;
-    return w->tick < w->rt->opts.tick_max;
+    return w->tick < w->rt->opts.tick_max || another_tick(w);
 }
 
 static struct weft_task *take_newest_unstarted(struct weft__worker *w)

@@ -57,7 +57,7 @@ struct weft__worker {
     uint32_t tick;                  /* polls since the last look at inject and overflow */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
-    uint32_t inline_depth;          /* joins that run their child on this stack */
+    uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
     char *stack_lo;                 /* lowest address that an inlined child may use */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */

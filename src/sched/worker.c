@@ -134,6 +134,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
 struct weft_task *weft__worker_take(struct weft__worker *w)
 {
     struct weft_task *task = NULL;
+    w->inline_ticks = 0;
     if (++w->tick >= w->rt->opts.tick_max) task = take_in_turn(w);
     if (!task) task = take_next(w);
     if (!task) {
