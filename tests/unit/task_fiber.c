@@ -416,7 +416,9 @@ WEFT__OPAQUE static int *errno_here(void)
 
 WEFT__OPAQUE static pthread_t thread_here(void)
 {
-    return pthread_self();
+    pthread_t self = pthread_self(); /* declared const: a compiler may keep it across the suspension, as errno's address */
+    __asm__ volatile("" : "+r"(self));
+    return self;
 }
 
 static void moving(struct move *m)
