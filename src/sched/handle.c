@@ -98,13 +98,17 @@ void weft_cancel(weft_task *task)
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
+    enum weft__state_next next;
     const struct weft_site *site = task->site;
-    int64_t failure = weft__state_is_complete(task) ? weft__task_failure(task) : 0; /* of one that ends later its worker tells */
-    if (weft__join_detach(task) == WEFT__STATE_FREE) {
-        failure = weft__task_failure(task); /* it may have ended since */
-        weft__task_free(task);
-    }
-    weft__task_report_unread(site, failure);
+    uint64_t word = weft__state_look(task);
+    int64_t failure = 0;
+
+    do {
+        /* of one that ends later its worker tells */
+        if ((word & WEFT__STATE_COMPLETE) && weft__state_is_complete(task)) failure = weft__task_failure(task);
+    } while (!weft__join_detach(task, &word, &next));
+    if (failure) weft__task_report_unread(site, failure);
+    if (next == WEFT__STATE_FREE) weft__task_free(task);
     return 0;
 }
 

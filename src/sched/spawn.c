@@ -131,7 +131,6 @@ weft_task *weft__task_start(weft_task *task)
     struct weft_rt *rt = weft__rt_of(task);
     struct weft__worker *w = own_worker(rt);
 
-    weft__join_init(task, false);
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
     if (w) {

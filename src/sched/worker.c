@@ -177,13 +177,17 @@ void weft__task_report_unread(const struct weft_site *site, int64_t failure)
 
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
+    struct weft__join_done done;
     const struct weft_site *site = task->site;
-    int64_t failure = weft__task_failure(task);
-    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
-    struct weft__join_done done = weft__join_complete(task);
+    uint64_t word = weft__join_ending(task);
+    int64_t failure = 0;
 
+    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
+    do {
+        if (word & WEFT__STATE_DETACHED) failure = weft__task_failure(task);
+    } while (!weft__join_end(task, &word, &done));
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (done.unread || done.free) weft__task_report_unread(site, failure); /* free: the handle was dropped while we were at it */
+    if (failure) weft__task_report_unread(site, failure);
     if (done.free) weft__task_free_on(w, task);
 }
 

@@ -1,76 +1,56 @@
 /* SPDX-License-Identifier: MIT
  *
- * join - the transitions of the join word; the drawing and the reasons are in join.h.
+ * join - what happens when somebody waits; the drawing and the reasons are in join.h.
  */
 #include "task/join.h"
 
-/* No address, with or without a waker's tag, is as small as these. */
-#define JOIN_NONE     ((uintptr_t)0)
-#define JOIN_DETACHED ((uintptr_t)2)
-#define JOIN_TAKEN    ((uintptr_t)4)
-
-void weft__join_init(struct weft_task *child, bool detached)
-{
-    store_relaxed(&child->join, detached ? JOIN_DETACHED : JOIN_NONE); /* relaxed: not shared yet */
-}
-
-/* The word is TAKEN: what the joiner may do. */
-static enum weft__join after_taken(const struct weft_task *child)
-{
-    return weft__state_is_complete(child) ? WEFT__JOIN_READY : WEFT__JOIN_YIELD;
-}
-
 enum weft__join weft__join_poll(struct weft_task *child, struct weft_waker joiner)
 {
-    uintptr_t was = JOIN_NONE;
+    uint64_t word = load_acquire(&child->state); /* [state-done] with end: the result */
 
     weft_assert(!weft__waker_is_none(joiner));
-    if (weft__state_is_complete(child)) return WEFT__JOIN_READY;
-    /* [join] with complete: the waker */
-    if (cas_release(&child->join, &was, joiner.word)) return WEFT__JOIN_PENDING;
-
-    /* Our own word from an earlier poll, perhaps an old value: then the completer's claim comes
-     * after this poll's begin_poll (else that one's acquire would have shown us TAKEN), so it
-     * leaves NOTIFIED for the end of this poll, and there is another one. */
-    if (was == joiner.word) return WEFT__JOIN_PENDING;
-    weft_assert(was == JOIN_TAKEN); /* one joiner at a time, and none of a detached child */
-    return after_taken(child);
+    for (;;) { /* lock-free: a failed CAS means another transition happened */
+        if (word & WEFT__STATE_COMPLETE) return WEFT__JOIN_READY;
+        if (word & WEFT__STATE_TAKEN) return WEFT__JOIN_YIELD;
+        if (word & WEFT__STATE_JOINER) {
+            /* Our own waker from an earlier poll, perhaps an old value: then the completer's claim comes
+             * after this poll's begin_poll (else that one's acquire would have shown us TAKEN), so it
+             * leaves NOTIFIED for the end of this poll, and there is another one. */
+            weft_assert(load_relaxed(&child->join) == joiner.word); /* relaxed: our own store */
+            return WEFT__JOIN_PENDING;
+        }
+        weft_assert(!(word & WEFT__STATE_DETACHED)); /* a child without a handle has no joiner */
+        store_relaxed(&child->join, joiner.word);    /* relaxed: the CAS publishes it */
+        /* [join] with end_waited: the waker. On failure [state-done] with end. */
+        if (cas_acq_rel(&child->state, &word, word | WEFT__STATE_JOINER)) return WEFT__JOIN_PENDING;
+    }
 }
 
 enum weft__join weft__join_withdraw(struct weft_task *child, struct weft_waker joiner)
 {
-    uintptr_t was = joiner.word;
+    uint64_t word = load_acquire(&child->state); /* [state-done] with end: the result */
 
-    /* relaxed: all that it says to the completer is "nobody", with which no memory comes */
-    if (cas_relaxed(&child->join, &was, JOIN_NONE)) return WEFT__JOIN_LEFT;
-    if (was == JOIN_NONE) return WEFT__JOIN_LEFT; /* it never waited */
-    weft_assert(was == JOIN_TAKEN);
-    return after_taken(child);
+    for (;;) { /* lock-free: a failed CAS means another transition happened */
+        if (word & WEFT__STATE_COMPLETE) return WEFT__JOIN_READY;
+        if (word & WEFT__STATE_TAKEN) return WEFT__JOIN_YIELD;
+        if (!(word & WEFT__STATE_JOINER)) return WEFT__JOIN_LEFT; /* it never waited */
+        weft_assert(load_relaxed(&child->join) == joiner.word);   /* relaxed: our own store */
+        /* All that it says to the completer is "nobody", with which no memory comes; on failure
+         * [state-done] with end. */
+        if (cas_acquire(&child->state, &word, word & ~WEFT__STATE_JOINER)) return WEFT__JOIN_LEFT;
+    }
 }
 
-enum weft__state_next weft__join_detach(struct weft_task *child)
+bool weft__join_end_waited(struct weft_task *child, uint64_t *word, struct weft__join_done *done)
 {
-    uintptr_t was = JOIN_NONE;
+    /* [join] with join_poll: the waker. It fails if the joiner has left, among others. */
+    if (!cas_acquire(&child->state, word, *word ^ (WEFT__STATE_JOINER | WEFT__STATE_TAKEN))) return false;
+    uintptr_t waker = load_relaxed(&child->join); /* relaxed: acquired with JOINER */
+    done->joiner = weft__waker_claim((struct weft_waker){waker});
 
-    /* relaxed: DETACHED carries nothing. WAITER stays (somebody with another reference watches),
-     * and so does TAKEN: the state word decides. */
-    (void)cas_relaxed(&child->join, &was, JOIN_DETACHED);
-    weft_assert(was != JOIN_DETACHED); /* a handle is dropped once */
-    return weft__state_unref(child);
-}
-
-struct weft__join_done weft__join_complete(struct weft_task *child)
-{
-    struct weft__join_done done = {.joiner = weft__waker_none(), .unread = false, .free = false};
-    /* relaxed: DETACHED is final, and any other value is only a reason to exchange */
-    uintptr_t was = load_relaxed(&child->join);
-
-    /* [join] with join_poll: the waker */
-    if (was != JOIN_DETACHED) was = exchange_acquire(&child->join, JOIN_TAKEN);
-    weft_assert(was != JOIN_TAKEN); /* a task ends once */
-    done.unread = was == JOIN_DETACHED;
-    if (was != JOIN_DETACHED && was != JOIN_NONE)
-        done.joiner = weft__waker_claim((struct weft_waker){was});
-    done.free = weft__state_complete(child) == WEFT__STATE_FREE;
-    return done;
+    /* One addition ends it. [state-done] with is_complete and unref; [state-ref] with unref: our last
+     * touch comes before their free. The joiner's reference is still there, so we are not the last. */
+    uint64_t before = fetch_add_release(&child->state, WEFT__STATE_COMPLETE - WEFT__STATE_SCHED - WEFT__STATE_TAKEN);
+    weft_assert(weft__state_references_of(before) > 0);
+    return true;
 }

@@ -1,44 +1,49 @@
 /* SPDX-License-Identifier: MIT
  *
- * join - one waits for another's end: the join word of the child.
+ * join - one waits for another's end: three flags of the child's state word, and its join word.
  *
- *     NONE       nobody waits
- *     WAITER     the word of a waker (task/waker.h): who waits
- *     DETACHED   the handle was dropped: nobody will ever wait; final
- *     TAKEN      the completer was here; final
+ *     none       nobody waits
+ *     JOINER     the join word is the word of a waker (task/waker.h): who waits
+ *     TAKEN      the completer has taken that waker and is about to claim it
+ *     COMPLETE   the result stands
+ *     DETACHED   beside any of them: the handle was dropped, nobody will read the result
  *
- *     FROM     -> TO         [function]             ORDER         THEN
- *     NONE     -> WAITER     [join_poll]            release RMW   PENDING: it will be claimed
- *     WAITER   -> same       [join_poll, again]     -             PENDING: it will be, or just was
- *     TAKEN    -> same       [join_poll, withdraw]  acquire load  READY; YIELD before COMPLETE
- *     WAITER   -> NONE       [withdraw]             relaxed RMW   LEFT: the child forgot it
- *     NONE     -> DETACHED   [detach]               relaxed RMW   drops the handle's reference
- *     NONE     -> TAKEN      [complete]             acquire RMW   sets COMPLETE
- *     WAITER   -> TAKEN      [complete]             acquire RMW   claims the joiner, sets COMPLETE
+ *     FROM       -> TO         [function]             ORDER         THEN
+ *     none       -> JOINER     [join_poll]            release RMW   PENDING: it will be claimed
+ *     JOINER     -> same       [join_poll, again]     -             PENDING: it will be, or just was
+ *     TAKEN      -> same       [join_poll, withdraw]  acquire load  YIELD
+ *     COMPLETE   -> same       [join_poll, withdraw]  acquire load  READY
+ *     JOINER     -> none       [withdraw]             relaxed RMW   LEFT: the child forgot it
+ *     any        -> + DETACHED [detach]               acq_rel RMW   drops the handle's reference too
+ *     none       -> COMPLETE   [end]                  acq_rel RMW   that is all
+ *     JOINER     -> TAKEN      [end]                  acquire RMW   claims the joiner
+ *     TAKEN      -> COMPLETE   [end]                  acq_rel RMW   pushes the joiner
  *
- * THE END OF A TASK, in this order: result written; join word exchanged for TAKEN; joiner claimed;
- * COMPLETE set, the last touch of the child; joiner pushed. A joiner may be polled for another
- * reason at any moment (a cancel, another arm of its select). If COMPLETE came before the claim,
- * such a poll would take the result, end, and free both blocks under the completer (use after
+ * THE END OF A TASK, where somebody waits, in this order: result written; waker taken; joiner
+ * claimed; COMPLETE set, the last touch of the child; joiner pushed. A joiner may be polled for
+ * another reason at any moment (a cancel, another arm of its select). If COMPLETE came before the
+ * claim, such a poll would take the result, end, and free both blocks under the completer (use after
  * free). As it is, the joiner cannot see COMPLETE before it has been claimed, and a claimed joiner
- * stays alive until it was pushed, or, if it was running, until its poll has ended.
+ * stays alive until it was pushed, or, if it was running, until its poll has ended. Where nobody
+ * waits, one read-modify-write ends the task: whoever comes later finds COMPLETE.
  *
- * YIELD  A joiner that finds TAKEN without COMPLETE has been claimed, or is about to be, and that
- * claim may be the very reason of this poll: no other wake is coming, so it must not wait. It
- * yields (the poller keeps SCHED and pushes it again) and looks once more; the completer is a few
- * instructions from COMPLETE. The same holds for a joiner that wants to leave: until COMPLETE it
- * may still be claimed.
+ * YIELD  A joiner that finds TAKEN has been claimed, or is about to be, and that claim may be the
+ * very reason of this poll: no other wake is coming, so it must not wait. It yields (the poller
+ * keeps SCHED and pushes it again) and looks once more; the completer is a few instructions from
+ * COMPLETE. The same holds for a joiner that wants to leave: until COMPLETE it may still be claimed.
  *
- * WHO FREES  The handle is a reference of the state word. Block and result belong to whoever the
- * state word tells FREE: the completer, if all references went before, else the one who drops the
- * last. Detach and completion may race in every way; there is one word to decide.
+ * WHO FREES, WHO TELLS  The handle is a reference of the state word. Block and result belong to
+ * whoever the state word tells FREE: the completer, if all references went before, else the one who
+ * drops the last. A failure that nobody will read is told by the completer, if it finds DETACHED,
+ * else by the one who drops the handle of a complete child. There is one word to decide.
  *
- * Pairs: [join] join_poll -> complete: the waker in the word is valid. The result travels with
+ * Pairs: [join] join_poll -> end: the waker in the join word is valid. The result travels with
  * [state-done].
  * Threads: join_poll and withdraw by the joiner, one at a time; detach by the owner of the handle;
- * complete by the child's poller.
+ * end by the child's poller.
  * Rejected: COMPLETE first (above); a RELEASED flag after the push, on which the joiner spins: one
- * more write for each task.
+ * more write for each task; a join word with a protocol of its own (none, waker, detached, taken):
+ * one more read-modify-write at the end of every task, and two to detach one.
  */
 #ifndef WEFT_TASK_JOIN_H
 #define WEFT_TASK_JOIN_H
@@ -55,12 +60,8 @@ enum weft__join {
 
 struct weft__join_done {
     struct weft_waker joiner; /* claimed: to be pushed (weft__waker_push); or none */
-    bool unread;              /* the handle had been dropped: nobody will read the result */
     bool free;                /* no references: the caller frees the block */
 };
-
-/* Before publication, beside weft__state_init: a child with a handle, or one detached from birth. */
-void weft__join_init(struct weft_task *child, bool detached);
 
 /* Is the child complete? If not, see to it that the joiner is woken when it is. Borrows: a
  * reference to the child, for the joiner's stay. READY, PENDING or YIELD. At most one joiner at a
@@ -71,12 +72,44 @@ enum weft__join weft__join_poll(struct weft_task *child, struct weft_waker joine
  * it got READY. */
 enum weft__join weft__join_withdraw(struct weft_task *child, struct weft_waker joiner);
 
-/* Takes the handle: drops its reference, and with it the result. FREE or NOTHING, as
- * weft__state_unref. */
-enum weft__state_next weft__join_detach(struct weft_task *child);
+/* Takes the handle of a child whose state word was `*word`: drops its reference, and with it the
+ * result. Answers false, with the present word, if it had changed: whoever has to look at a complete
+ * child's result first can. `*next` is FREE or NOTHING, as of weft__state_unref. */
+static inline bool weft__join_detach(struct weft_task *child, uint64_t *word, enum weft__state_next *next)
+{
+    weft_assert(!(*word & WEFT__STATE_DETACHED)); /* a handle is dropped once */
+    weft_assert(weft__state_references_of(*word) > 0);
+    /* [state-ref] with end and unref, both ways; [state-done] with end: as unref */
+    if (!cas_acq_rel(&child->state, word, (*word | WEFT__STATE_DETACHED) - WEFT__STATE_REF)) return false;
+    bool last = (*word & WEFT__STATE_COMPLETE) && weft__state_references_of(*word) == 1;
+    *next = last ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
+    return true;
+}
 
-/* The child's poll answered READY. If `free` is false in the answer, the child must not be touched
- * again. */
-struct weft__join_done weft__join_complete(struct weft_task *child);
+/* weft__join_end of a child whose joiner waits: takes the waker, claims it, completes. */
+bool weft__join_end_waited(struct weft_task *child, uint64_t *word, struct weft__join_done *done);
+
+/* The word of a child whose poll answered READY, to end it by. */
+static inline uint64_t weft__join_ending(const struct weft_task *child)
+{
+    uint64_t word = load_acquire(&child->state); /* [state-ref] with unref: others' last touches before our free */
+    weft_assert(word & WEFT__STATE_SCHED);
+    weft_assert(!(word & WEFT__STATE_COMPLETE));
+    return word;
+}
+
+/* The child's poll answered READY, and its state word was `*word`. Answers false, with the present
+ * word, if it had changed: whoever has to tell of an unread result looks at DETACHED once more.
+ * When it answers true and `done->free` is false, the child must not be touched again. */
+static inline bool weft__join_end(struct weft_task *child, uint64_t *word, struct weft__join_done *done)
+{
+    done->joiner = weft__waker_none();
+    done->free = weft__state_references_of(*word) == 0;
+    if (done->free) return weft__state_complete_unseen(child, *word) == WEFT__STATE_FREE;
+    if (*word & WEFT__STATE_JOINER) return weft__join_end_waited(child, word, done);
+    /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
+     * with unref: its holder's last touch comes before our free, ours before its. */
+    return cas_acq_rel(&child->state, word, *word + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
+}
 
 #endif

@@ -10,7 +10,7 @@ void weft__state_check(uint64_t word)
 {
     uint64_t flags = word & WEFT__STATE_FLAGS;
 
-    weft_assert(flags < WEFT__STATE_COMPLETE << 1);    /* no flag that nobody knows */
+    weft_assert((flags & ~WEFT__STATE_KNOWN) == 0);    /* no flag that nobody knows */
     if (flags) weft_assert(flags & WEFT__STATE_ALIVE); /* zero flags is the only way to be free */
     /* nobody refers to a free block */
     if (!flags) weft_assert(weft__state_references_of(word) == 0);
@@ -19,6 +19,7 @@ void weft__state_check(uint64_t word)
     if ((flags & WEFT__STATE_NOTIFIED) && !(flags & WEFT__STATE_COMPLETE)) {
         weft_assert(flags & WEFT__STATE_SCHED); /* an idle task has no wake waiting */
     }
+    weft_assert(!(flags & WEFT__STATE_JOINER) || !(flags & WEFT__STATE_TAKEN));
 }
 
 /* The word after a cancel. */

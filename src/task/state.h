@@ -26,10 +26,13 @@
  *     ALIVE SCHED NOTIFIED       -> - NOTIFIED                  [end_poll]    acquire RMW     requeue: it still holds the right
  *     ALIVE SCHED, references    -> ALIVE COMPLETE, references  [complete]    acq_rel RMW     not touch it again
  *     ALIVE SCHED, none          -> ALIVE COMPLETE, none        [complete]    acquire load    free
+ *     ALIVE SCHED, one: ours     -> ALIVE COMPLETE, one         [complete_own] acquire load   -
  *     references n               -> n + 1                       [ref]         relaxed RMW     -
  *     references n               -> n - 1                       [unref]       acq_rel RMW     free, if COMPLETE and the last
+ *     COMPLETE, one              -> same                        [unref]       acquire load    free
  *     ALIVE COMPLETE, none       -> free, generation + 1        [free]        relaxed store   give the block back
  * A task that yields keeps SCHED: its poller pushes it again and this word is not touched.
+ * JOINER, TAKEN and DETACHED are the child's side of a join: their arrows are in join.h.
  *
  * No wake is lost: claim is always a read-modify-write, also when it changes nothing. Suppose it
  * returned early because a *load* showed NOTIFIED: that load may be older than the begin_poll that
@@ -68,6 +71,10 @@
 #define WEFT__STATE_NOTIFIED  UINT64_C(0x0004) /* a wake arrived while SCHED */
 #define WEFT__STATE_CANCELLED UINT64_C(0x0008) /* the task was asked to stop; for life */
 #define WEFT__STATE_COMPLETE  UINT64_C(0x0010) /* the result stands; references keep the block */
+#define WEFT__STATE_JOINER    UINT64_C(0x0020) /* the join word holds a waker, to be claimed at the end */
+#define WEFT__STATE_TAKEN     UINT64_C(0x0040) /* the completer has taken that waker and claims it */
+#define WEFT__STATE_DETACHED  UINT64_C(0x0080) /* the handle was dropped: nobody will read the result */
+#define WEFT__STATE_KNOWN     UINT64_C(0x00ff) /* all of these */
 #define WEFT__STATE_FLAGS     UINT64_C(0xffff)
 
 #define WEFT__STATE_REF_SHIFT 16
@@ -172,6 +179,7 @@ static inline void weft__state_init(struct weft_task *task, uint32_t references)
     weft_assert(!(word & WEFT__STATE_FLAGS));
     weft_assert(references <= WEFT__STATE_REFS_MAX);
     word |= WEFT__STATE_ALIVE | WEFT__STATE_SCHED | (uint64_t)references << WEFT__STATE_REF_SHIFT;
+    if (references == 0) word |= WEFT__STATE_DETACHED;
     store_release(&task->state, word); /* [slab-state] with walk and find: the header as the spawner wrote it */
 }
 
@@ -237,30 +245,31 @@ static inline enum weft__state_next weft__state_complete_unseen(struct weft_task
     return WEFT__STATE_FREE;
 }
 
-/* The poll answered READY. The last touch of the completer: join.c calls it once the joiner is
- * claimed. FREE or NOTHING. */
-static inline enum weft__state_next weft__state_complete(struct weft_task *task)
+/* The poll answered READY, of a task whose one reference is the caller's: the joiner ran it itself.
+ * Nobody else can take a reference, wait for it or drop it; what complete_unseen says of the sweep
+ * holds here too. Answers false, and has done nothing, if there are others. */
+static inline bool weft__state_complete_own(struct weft_task *task)
 {
-    /* [state-ref] with unref: its holder's last touch comes before our free */
-    uint64_t word = load_acquire(&task->state);
+    uint64_t word = load_acquire(&task->state); /* [state-ref] with unref: others' last touches */
 
-    weft_assert(word & WEFT__STATE_SCHED);
-    weft_assert(!(word & WEFT__STATE_COMPLETE));
-    if (weft__state_references_of(word) == 0) return weft__state_complete_unseen(task, word);
-
-    /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
-     * with unref, as above. */
-    word = fetch_add_acq_rel(&task->state, WEFT__STATE_COMPLETE - WEFT__STATE_SCHED);
-    return weft__state_references_of(word) == 0 ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
+    weft_dassert(word & WEFT__STATE_SCHED);
+    if (weft__state_references_of(word) != 1) return false;
+    (void)weft__state_complete_unseen(task, word);
+    return true;
 }
 
 /* One reference less. FREE or NOTHING. */
 static inline enum weft__state_next weft__state_unref(struct weft_task *task)
 {
+    /* [state-done] with complete: the result; [state-ref] with unref: their touches before our free.
+     * A complete task with one reference has no other holder who could touch the word. */
+    uint64_t word = load_acquire(&task->state);
+    if ((word & WEFT__STATE_COMPLETE) && weft__state_references_of(word) == 1)
+        return WEFT__STATE_FREE;
+
     /* [state-ref] with complete and unref: our touches come before their free, theirs before ours;
      * [state-done] with complete */
-    uint64_t word = fetch_sub_acq_rel(&task->state, WEFT__STATE_REF);
-
+    word = fetch_sub_acq_rel(&task->state, WEFT__STATE_REF);
     weft_assert(word & WEFT__STATE_ALIVE);
     weft_assert(weft__state_references_of(word) > 0);
     /* complete will find that it is the last */
@@ -268,7 +277,7 @@ static inline enum weft__state_next weft__state_unref(struct weft_task *task)
     return weft__state_references_of(word) == 1 ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
 }
 
-/* End of the life of a complete task without references. The generation goes up by one; after 2^32
+/* End of the life of a complete task, by whoever was told FREE. The generation goes up by one; after 2^32
  * lives of one block it is what it was, and an id kept that long would find a stranger. */
 static inline void weft__state_free(struct weft_task *task)
 {
@@ -276,7 +285,7 @@ static inline void weft__state_free(struct weft_task *task)
     uint64_t word = load_relaxed(&task->state);
 
     weft_assert(word & WEFT__STATE_COMPLETE);
-    weft_assert(weft__state_references_of(word) == 0);
+    weft_assert(weft__state_references_of(word) <= 1); /* unref leaves the last one in */
     store_relaxed(&task->state, ((word >> WEFT__STATE_GEN_SHIFT) + 1) << WEFT__STATE_GEN_SHIFT);
 }
 

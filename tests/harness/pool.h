@@ -8,6 +8,7 @@
 #ifndef WEFT_TESTS_POOL_H
 #define WEFT_TESTS_POOL_H
 
+#include "ending.h"
 #include "task/join.h"
 #include "task/state.h"
 #include "task/waker.h"
@@ -71,7 +72,7 @@ static inline struct weft_task *pool_pop(struct pool *pool)
 
 static inline void pool_end(struct pool *pool, struct weft_task *task)
 {
-    struct weft__join_done done = weft__join_complete(task);
+    struct weft__join_done done = ending_complete(task);
     if (done.free) pool->free(task);
     weft__waker_push(done.joiner, &pool->sched);
 }

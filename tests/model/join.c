@@ -5,6 +5,7 @@
  *
  * Whoever gets the right to poll the joiner polls it on the spot. The result lies in the child's own block, as plain memory.
  */
+#include "../harness/ending.h"
 #include "task/join.c"
 #include "task/state.c"
 #include "task/waker.c"
@@ -17,32 +18,59 @@ static unsigned joiner_polls;
 
 /* ---- broken twins ---- */
 
-enum { HONEST, COMPLETE_FIRST, WAITS_ON_TAKEN, LEAVES_AT_ONCE, CLAIM_TRUSTS_A_LOAD, TOUCHES_AFTER_COMPLETE };
+enum { HONEST, COMPLETE_FIRST, WAITS_ON_TAKEN, LEAVES_AT_ONCE, CLAIM_TRUSTS_A_LOAD, TOUCHES_AFTER_COMPLETE, ENDS_BY_ADDITION };
+
+/* Takes the joiner's waker, if there is one, and completes before or after; claims it when told to. */
+static struct weft_waker taken(void)
+{
+    uint64_t word = fetch_or_acq_rel(&child->state, WEFT__STATE_TAKEN);
+    uintptr_t waker = load_relaxed(&child->join);
+    return word & WEFT__STATE_JOINER ? (struct weft_waker){waker} : weft__waker_none();
+}
+
+static bool completed(void)
+{
+    uint64_t word = fetch_add_acq_rel(&child->state, WEFT__STATE_COMPLETE - WEFT__STATE_SCHED);
+    return weft__state_references_of(word) == 0;
+}
+
+static struct weft_waker claimed(struct weft_waker waker)
+{
+    return weft__waker_is_none(waker) ? waker : weft__waker_claim(waker);
+}
 
 static struct weft__join_done complete_first(void)
 {
     struct weft__join_done d = {.joiner = weft__waker_none()};
-    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
-    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
-    if (was > JOIN_TAKEN) d.joiner = weft__waker_claim((struct weft_waker){was});
+    d.free = completed();
+    d.joiner = claimed(taken());
     return d;
 }
 
 static struct weft__join_done claim_by_load(void)
 {
+    struct weft_waker waker = taken();
     struct weft__join_done d = {.joiner = weft__waker_none()};
-    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
-    if (was > JOIN_TAKEN && !(load_acquire(&joiner->state) & WEFT__STATE_NOTIFIED)) d.joiner = weft__waker_claim((struct weft_waker){was});
-    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
+    if (!(load_acquire(&joiner->state) & WEFT__STATE_NOTIFIED)) d.joiner = claimed(waker);
+    d.free = completed();
     return d;
 }
 
 static struct weft__join_done touch_after_complete(void)
 {
+    struct weft_waker waker = taken();
     struct weft__join_done d = {.joiner = weft__waker_none()};
-    uintptr_t was = exchange_acq_rel(&child->join, JOIN_TAKEN);
-    d.free = weft__state_complete(child) == WEFT__STATE_FREE;
-    if (was > JOIN_TAKEN) d.joiner = weft__waker_claim((struct weft_waker){was}); /* the joiner may have seen COMPLETE, and be gone */
+    d.free = completed();
+    d.joiner = claimed(waker); /* the joiner may have seen COMPLETE, and be gone */
+    return d;
+}
+
+/* Looks for a joiner once, and ends the child whatever comes meanwhile. */
+static struct weft__join_done end_by_addition(void)
+{
+    struct weft__join_done d = {.joiner = weft__waker_none()};
+    if (load_acquire(&child->state) & WEFT__STATE_JOINER) d.joiner = claimed(taken());
+    d.free = completed();
     return d;
 }
 
@@ -51,7 +79,8 @@ static struct weft__join_done complete(void)
     if (model_mutant == COMPLETE_FIRST) return complete_first();
     if (model_mutant == CLAIM_TRUSTS_A_LOAD) return claim_by_load();
     if (model_mutant == TOUCHES_AFTER_COMPLETE) return touch_after_complete();
-    return weft__join_complete(child);
+    if (model_mutant == ENDS_BY_ADDITION) return end_by_addition();
+    return ending_complete(child);
 }
 
 static enum weft__join join_poll(void)
@@ -79,9 +108,20 @@ static void unref(struct weft_task *t)
     if (weft__state_unref(t) == WEFT__STATE_FREE) free_task(t);
 }
 
+/* Whoever drops the handle of a complete child reads its result first. */
+static void drop_handle(void)
+{
+    uint64_t word = load_acquire(&child->state);
+    enum weft__state_next next;
+    do {
+        if (word & WEFT__STATE_COMPLETE) model_assert(plain_read(&child->ext) == &joined);
+    } while (!weft__join_detach(child, &word, &next));
+    if (next == WEFT__STATE_FREE) free_task(child);
+}
+
 static void joiner_ends(void)
 {
-    if (weft__state_complete(joiner) == WEFT__STATE_FREE) free_task(joiner);
+    if (ending_alone(joiner) == WEFT__STATE_FREE) free_task(joiner);
 }
 
 static enum weft__join poll_joiner(void)
@@ -104,7 +144,7 @@ static void run_joiner(void)
             joiner_ends();
             return;
         case WEFT__JOIN_LEFT:
-            if (weft__join_detach(child) == WEFT__STATE_FREE) free_task(child);
+            drop_handle();
             joined = true;
             joiner_ends();
             return;
@@ -145,7 +185,7 @@ static void spurious_wake(void *arg)
 static void handle_is_dropped(void *arg)
 {
     (void)arg;
-    if (weft__join_detach(child) == WEFT__STATE_FREE) free_task(child);
+    drop_handle();
 }
 
 static void begin(uint32_t joiner_references, bool joiner_leaves)
@@ -156,9 +196,7 @@ static void begin(uint32_t joiner_references, bool joiner_leaves)
     leaves = joiner_leaves;
     joiner_polls = 0;
     weft__state_init(child, 1);
-    weft__join_init(child, false);
     weft__state_init(joiner, joiner_references);
-    weft__join_init(joiner, true);
 }
 
 static void end(void)
@@ -200,7 +238,6 @@ static void younger_joiner(void *arg)
     (void)arg;
     joiner = model_alloc(sizeof(*joiner));
     weft__state_init(joiner, 0);
-    weft__join_init(joiner, true);
     run_joiner();
 }
 
@@ -212,7 +249,6 @@ static void joiner_younger_than_child(void)
     leaves = false;
     joiner_polls = 0;
     weft__state_init(child, 1);
-    weft__join_init(child, false);
     model_thread(younger_joiner, NULL);
     model_thread(child_ends, NULL);
     end();
@@ -222,17 +258,74 @@ static void handle_dropped_while_child_ends(void)
 {
     child = model_alloc(sizeof(*child));
     weft__state_init(child, 1);
-    weft__join_init(child, false);
     model_thread(handle_is_dropped, NULL);
     model_thread(child_ends, NULL);
     model_join();
+}
+
+/* The joiner runs the child itself, while a sweep asks it to stop. */
+static void sweep(void *arg)
+{
+    (void)arg;
+    model_assert(weft__state_cancel_id(child, 0) == WEFT__STATE_NOTHING);
+}
+
+static void inline_joiner(void *arg)
+{
+    (void)arg;
+    (void)weft__state_begin_poll(child);
+    plain_write(&child->ext, &joined);
+    model_assert(weft__state_complete_own(child));
+    model_assert(weft__state_is_complete(child));
+    model_assert(weft__state_unref(child) == WEFT__STATE_FREE);
+    weft__state_free(child);
+    joined = true;
+}
+
+static void child_run_by_its_joiner(void)
+{
+    child = model_alloc(sizeof(*child));
+    joined = false;
+    weft__state_init(child, 1);
+    model_thread(inline_joiner, NULL);
+    model_thread(sweep, NULL);
+    end();
+    model_free(child);
+}
+
+/* The same beside another holder, who looks at the child's frame and lets go. */
+static void holder_lets_go(void *arg)
+{
+    (void)arg;
+    (void)plain_read(&child->scope);
+    unref(child);
+}
+
+static void inline_joiner_beside_holder(void *arg)
+{
+    (void)arg;
+    (void)weft__state_begin_poll(child);
+    plain_write(&child->ext, &joined);
+    if (!weft__state_complete_own(child)) (void)ending_alone(child);
+    unref(child);
+    joined = true;
+}
+
+static void child_run_beside_a_holder(void)
+{
+    child = model_alloc(sizeof(*child));
+    joined = false;
+    plain_write(&child->scope, 0);
+    weft__state_init(child, 2);
+    model_thread(inline_joiner_beside_holder, NULL);
+    model_thread(holder_lets_go, NULL);
+    end();
 }
 
 static void detached_from_birth(void)
 {
     child = model_alloc(sizeof(*child));
     weft__state_init(child, 0);
-    weft__join_init(child, true);
     model_thread(child_ends, NULL);
     model_join();
 }
@@ -249,7 +342,6 @@ static void finished_seen_by_another(void)
 {
     child = model_alloc(sizeof(*child));
     weft__state_init(child, 2);
-    weft__join_init(child, false);
     model_thread(watcher, NULL);
     model_thread(handle_is_dropped, NULL);
     model_thread(child_ends, NULL);
@@ -262,10 +354,13 @@ static const struct model_case cases[] = {
     {.name = "join: the joiner polled for another reason", .run = join_polled_for_another_reason, .preemptions = 3, .weaken = true},
     {.name = "join: the joiner leaves while the child ends", .run = joiner_leaves_while_child_ends, .preemptions = 3, .weaken = true},
     {.name = "join: the handle is dropped while the child ends", .run = handle_dropped_while_child_ends, .unbounded = true, .weaken = true},
+    {.name = "join: the child is run by its joiner", .run = child_run_by_its_joiner, .unbounded = true},
+    {.name = "join: the child is run by its joiner, beside a holder", .run = child_run_beside_a_holder, .unbounded = true, .weaken = true},
     {.name = "join: detached from birth", .run = detached_from_birth, .unbounded = true, .weaken = true},
     {.name = "join: another holder looks", .run = finished_seen_by_another, .unbounded = true, .weaken = true},
     {.name = "mutant: complete before the joiner is claimed", .run = join_polled_for_another_reason, .preemptions = 3, .mutant = COMPLETE_FIRST,
      .must_fail = true},
+    {.name = "mutant: the end is an addition, not a comparison", .run = join_against_end, .unbounded = true, .mutant = ENDS_BY_ADDITION, .must_fail = true},
     {.name = "mutant: joiner waits on a taken word", .run = join_polled_for_another_reason, .preemptions = 3, .mutant = WAITS_ON_TAKEN, .must_fail = true},
     {.name = "mutant: joiner claimed after the child is complete", .run = join_polled_for_another_reason, .preemptions = 3,
      .mutant = TOUCHES_AFTER_COMPLETE, .must_fail = true},

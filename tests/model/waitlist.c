@@ -6,7 +6,9 @@
  * Each waiting task is one block: header, waiter and result. A claimed task is polled on the spot by whoever pushes it.
  */
 #define WEFT__WAKE_BATCH 1
+#include "../harness/ending.h"
 #include "sync/waitlist.c"
+#include "task/join.c"
 #include "task/state.c"
 #include "task/waker.c"
 
@@ -109,7 +111,7 @@ static void free_task(struct waiting *w)
 static void finish(struct waiting *w)
 {
     weft__waiter_check_out(&w->waiter);
-    if (weft__state_complete(&w->task) == WEFT__STATE_FREE) free_task(w);
+    if (ending_alone(&w->task) == WEFT__STATE_FREE) free_task(w);
 }
 
 static bool poll_once(struct waiting *w)

@@ -187,7 +187,6 @@ static struct guest *guest_new(uint32_t visits)
     g->visits = visits;
     weft__waiter_init(&g->waiter);
     weft__state_init(&g->task, CANCELLERS);
-    weft__join_init(&g->task, false);
     return g;
 }
 
@@ -310,7 +309,6 @@ TEST_WITH(waitlist_broadcast_reaches_all_who_waited, .timeout_s = 120)
         l->random = pool_seed(400 + i);
         weft__waiter_init(&l->waiter);
         weft__state_init(&l->task, 1);
-        weft__join_init(&l->task, false);
         pool_push(&radio.pool, &l->task);
     }
     ASSERT_OK(pthread_create(&nudger, NULL, nudge_listeners, NULL));

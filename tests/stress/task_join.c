@@ -57,7 +57,6 @@ static struct node *node_new(uint64_t random, uint32_t references)
     node->random = random;
     node->patience = pool_random(&node->random, 3);
     weft__state_init(&node->task, references);
-    weft__join_init(&node->task, references == 0);
     return node;
 }
 
@@ -79,7 +78,7 @@ static enum pool_poll parent_take(struct pool *pool, struct node *parent)
 
 static enum pool_poll parent_detach(struct pool *pool, struct node *parent)
 {
-    if (weft__join_detach(&parent->child->task) == WEFT__STATE_FREE)
+    if (ending_detach(&parent->child->task) == WEFT__STATE_FREE)
         pool->free(&parent->child->task);
     parent->result = 42;
     return POOL_READY;
@@ -246,7 +245,7 @@ static void *duel_complete(void *arg)
         pthread_barrier_wait(&d->start);
         for (unsigned i = 0; i < 64; i++) {
             d->children[i]->result = 42;
-            struct weft__join_done done = weft__join_complete(&d->children[i]->task);
+            struct weft__join_done done = ending_complete(&d->children[i]->task);
             ASSERT(weft__waker_is_none(done.joiner));
             if (done.free) node_free(&d->children[i]->task);
         }
@@ -270,7 +269,7 @@ TEST_WITH(join_detach_and_completion_free_once, .timeout_s = 120)
             duel.children[i] = node_new(1, 1);
         pthread_barrier_wait(&duel.start);
         for (unsigned i = 64; i-- > 0;) { /* from the other end: they meet in the middle */
-            if (weft__join_detach(&duel.children[i]->task) == WEFT__STATE_FREE) {
+            if (ending_detach(&duel.children[i]->task) == WEFT__STATE_FREE) {
                 node_free(&duel.children[i]->task);
             }
         }

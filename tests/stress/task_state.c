@@ -204,7 +204,6 @@ TEST_WITH(state_completion_races_with_wakes_and_references, .timeout_s = 120)
         mortals[i] = weft__alloc(sizeof(struct mortal));
         mortals[i]->polls_left = pool_random(&random, 4);
         weft__state_init(&mortals[i]->task, WAKERS);
-        weft__join_init(&mortals[i]->task, i % 2);
     }
     pool_start(&pool, POLLERS);
     for (unsigned i = 0; i < WAKERS; i++) {

@@ -7,27 +7,28 @@
  * and COMPLETE is set up by hand, by a child that completes its join word only. The races
  * themselves are in tests/stress/task_join.c.
  */
-#include "task/join.h"
-
+#include "ending.h"
 #include "test.h"
 
 #include <signal.h>
-
-#define TAKEN 4 /* as in join.c */
 
 static struct weft_task child_with_handle(void)
 {
     struct weft_task t = {.site = NULL};
     weft__state_init(&t, 1);
-    weft__join_init(&t, false);
     return t;
+}
+
+/* As the completer does first, where somebody waits. */
+static void take(struct weft_task *child)
+{
+    (void)fetch_or_acq_rel(&child->state, WEFT__STATE_TAKEN); /* [join] with join_poll */
 }
 
 static struct weft_task running_joiner(void)
 {
     struct weft_task t = {.site = NULL};
     weft__state_init(&t, 1);
-    weft__join_init(&t, false);
     return t;
 }
 
@@ -38,10 +39,9 @@ TEST(join_poll_before_the_end_waits_and_is_claimed)
 
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_PENDING);
     ASSERT_EQ(weft__state_end_poll(&joiner), WEFT__STATE_NOTHING);
-    struct weft__join_done done = weft__join_complete(&child);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT_PTR(weft__waker_task(done.joiner), &joiner);
     ASSERT(!done.free);
-    ASSERT(!done.unread);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_READY);
     ASSERT_EQ(weft__state_unref(&child), WEFT__STATE_FREE);
 }
@@ -54,7 +54,7 @@ TEST(join_poll_again_changes_nothing)
     for (int i = 0; i < 3; i++)
         ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_PENDING);
     (void)weft__state_end_poll(&joiner);
-    ASSERT_PTR(weft__waker_task(weft__join_complete(&child).joiner), &joiner);
+    ASSERT_PTR(weft__waker_task(ending_complete(&child).joiner), &joiner);
 }
 
 TEST(join_complete_finds_the_joiner_running_and_leaves_it_a_poll)
@@ -63,7 +63,7 @@ TEST(join_complete_finds_the_joiner_running_and_leaves_it_a_poll)
     struct weft_task joiner = running_joiner();
 
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_PENDING);
-    ASSERT(weft__waker_is_none(weft__join_complete(&child).joiner));
+    ASSERT(weft__waker_is_none(ending_complete(&child).joiner));
     ASSERT_EQ(weft__state_end_poll(&joiner), WEFT__STATE_REQUEUE);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_READY);
 }
@@ -73,7 +73,7 @@ TEST(join_poll_after_the_end_is_ready_at_once)
     struct weft_task child = child_with_handle();
     struct weft_task joiner = running_joiner();
 
-    ASSERT(weft__waker_is_none(weft__join_complete(&child).joiner));
+    ASSERT(weft__waker_is_none(ending_complete(&child).joiner));
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_READY);
     ASSERT_EQ(weft__join_withdraw(&child, weft__waker_of(&joiner)), WEFT__JOIN_READY);
 }
@@ -83,10 +83,10 @@ TEST(join_between_taken_and_complete_yields)
     struct weft_task child = child_with_handle();
     struct weft_task joiner = running_joiner();
 
-    store_relaxed(&child.join, TAKEN);
+    take(&child);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_YIELD);
     ASSERT_EQ(weft__join_withdraw(&child, weft__waker_of(&joiner)), WEFT__JOIN_YIELD);
-    ASSERT_EQ(weft__state_complete(&child), WEFT__STATE_NOTHING);
+    ASSERT_EQ(ending_alone(&child), WEFT__STATE_NOTHING);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_READY);
 }
 
@@ -100,7 +100,7 @@ TEST(join_withdraw_makes_the_completer_forget)
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&joiner)), WEFT__JOIN_PENDING);
     ASSERT_EQ(weft__join_withdraw(&child, weft__waker_of(&joiner)), WEFT__JOIN_LEFT);
     (void)weft__state_end_poll(&joiner);
-    ASSERT(weft__waker_is_none(weft__join_complete(&child).joiner));
+    ASSERT(weft__waker_is_none(ending_complete(&child).joiner));
     ASSERT(!(weft__state_look(&joiner) & WEFT__STATE_SCHED));
 }
 
@@ -114,17 +114,16 @@ TEST(join_another_may_wait_after_one_has_left)
     ASSERT_EQ(weft__join_withdraw(&child, weft__waker_of(&first)), WEFT__JOIN_LEFT);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&second)), WEFT__JOIN_PENDING);
     (void)weft__state_end_poll(&second);
-    ASSERT_PTR(weft__waker_task(weft__join_complete(&child).joiner), &second);
+    ASSERT_PTR(weft__waker_task(ending_complete(&child).joiner), &second);
 }
 
 TEST(join_detach_before_the_end_leaves_the_block_to_the_completer)
 {
     struct weft_task child = child_with_handle();
 
-    ASSERT_EQ(weft__join_detach(&child), WEFT__STATE_NOTHING);
-    struct weft__join_done done = weft__join_complete(&child);
+    ASSERT_EQ(ending_detach(&child), WEFT__STATE_NOTHING);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT(done.free);
-    ASSERT(done.unread);
     ASSERT(weft__waker_is_none(done.joiner));
 }
 
@@ -132,19 +131,18 @@ TEST(join_detach_after_the_end_frees)
 {
     struct weft_task child = child_with_handle();
 
-    struct weft__join_done done = weft__join_complete(&child);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT(!done.free);
-    ASSERT(!done.unread);
-    ASSERT_EQ(weft__join_detach(&child), WEFT__STATE_FREE);
+    ASSERT_EQ(ending_detach(&child), WEFT__STATE_FREE);
 }
 
 TEST(join_detach_between_taken_and_complete_leaves_it_to_the_completer)
 {
     struct weft_task child = child_with_handle();
 
-    store_relaxed(&child.join, TAKEN);
-    ASSERT_EQ(weft__join_detach(&child), WEFT__STATE_NOTHING);
-    ASSERT_EQ(weft__state_complete(&child), WEFT__STATE_FREE);
+    take(&child);
+    ASSERT_EQ(ending_detach(&child), WEFT__STATE_NOTHING);
+    ASSERT_EQ(ending_alone(&child), WEFT__STATE_FREE);
 }
 
 TEST(join_detach_leaves_a_watcher_waiting)
@@ -154,9 +152,9 @@ TEST(join_detach_leaves_a_watcher_waiting)
 
     ASSERT_OK(weft__state_ref(&child));
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of(&watcher)), WEFT__JOIN_PENDING);
-    ASSERT_EQ(weft__join_detach(&child), WEFT__STATE_NOTHING);
+    ASSERT_EQ(ending_detach(&child), WEFT__STATE_NOTHING);
     (void)weft__state_end_poll(&watcher);
-    struct weft__join_done done = weft__join_complete(&child);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT_PTR(weft__waker_task(done.joiner), &watcher);
     ASSERT(!done.free);
     ASSERT_EQ(weft__state_unref(&child), WEFT__STATE_FREE);
@@ -166,10 +164,8 @@ TEST(join_complete_of_a_task_detached_from_birth)
 {
     struct weft_task child = {.site = NULL};
     weft__state_init(&child, 0);
-    weft__join_init(&child, true);
-    struct weft__join_done done = weft__join_complete(&child);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT(done.free);
-    ASSERT(done.unread);
 }
 
 static unsigned rung;
@@ -193,7 +189,7 @@ TEST(join_a_foreign_waker_may_wait_too)
 
     weft__foreign_init(&thread, &ops);
     ASSERT_EQ(weft__join_poll(&child, weft__waker_of_foreign(&thread)), WEFT__JOIN_PENDING);
-    struct weft__join_done done = weft__join_complete(&child);
+    struct weft__join_done done = ending_complete(&child);
     ASSERT_PTR(weft__waker_foreign(done.joiner), &thread);
     ASSERT_EQ(rung, 0);
     weft__waker_push(done.joiner, NULL);
@@ -224,8 +220,8 @@ MISUSE(join_poll_of_a_detached_child)
     struct weft_task child = {.site = NULL};
     struct weft_task joiner = running_joiner();
 
-    weft__state_init(&child, 1);
-    weft__join_init(&child, true);
+    weft__state_init(&child, 2);
+    (void)ending_detach(&child);
     (void)weft__join_poll(&child, weft__waker_of(&joiner));
 }
 
@@ -243,13 +239,13 @@ MISUSE(join_detach_twice)
 {
     struct weft_task child = child_with_handle();
     ASSERT_OK(weft__state_ref(&child));
-    (void)weft__join_detach(&child);
-    (void)weft__join_detach(&child);
+    (void)ending_detach(&child);
+    (void)ending_detach(&child);
 }
 
 MISUSE(join_complete_twice)
 {
     struct weft_task child = child_with_handle();
-    (void)weft__join_complete(&child);
-    (void)weft__join_complete(&child);
+    (void)ending_complete(&child);
+    (void)ending_complete(&child);
 }
