@@ -10,7 +10,7 @@ target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
   -Wpointer-arith -Wcast-align -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion
   $<$<C_COMPILER_ID:Clang>:-Wno-string-conversion> # part of clang's -Wconversion; weft_assert(!"what cannot be") is fine
-  -fno-strict-aliasing -fno-common -fasynchronous-unwind-tables -fno-omit-frame-pointer)
+  -fno-strict-aliasing -fno-common -fasynchronous-unwind-tables)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -22,6 +22,7 @@ if(WEFT_WERROR)
 endif()
 if(WEFT_DEBUG)
   target_compile_definitions(weft_flags INTERFACE WEFT_DEBUG=1 WEFT_EXPENSIVE=1 WEFT_FAULTS=1)
+  target_compile_options(weft_flags INTERFACE -fno-omit-frame-pointer) # for whoever looks; release builds have the unwind tables
 endif()
 if(WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)

@@ -75,6 +75,7 @@ struct weft__here {
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");
+_Static_assert(sizeof(struct weft_task) == WEFT__HEADER_BYTES, "the macros of weft_spawn know where the frame lies");
 _Static_assert(offsetof(struct weft_task, link) == 8, "the slab's free list goes through `link`");
 _Static_assert(offsetof(struct weft_task, join) == 32, "layout is read from outside the process");
 

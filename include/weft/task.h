@@ -87,11 +87,19 @@ WEFT_API weft_task *weft__task_start(weft_task *task) __attribute__((warn_unused
         static const struct weft_site weft__site##n = WEFT__SITE(fn);                              \
         weft_task *weft__task##n = weft__task_new(&weft__site##n, opts);                           \
         if (weft__task##n) {                                                                       \
-            *(struct fn *)weft__task_frame(weft__task##n) = WEFT__NEW(fn, __VA_ARGS__);            \
+            *WEFT__FRAME_IN(weft__task##n, fn) = WEFT__NEW(fn, __VA_ARGS__);                       \
             weft__task##n = weft__task_start(weft__task##n);                                       \
         }                                                                                          \
         weft__task##n;                                                                             \
     }))
+
+/* A frame lies behind its task's header; a large one on the heap. */
+#define WEFT__HEADER_BYTES 64
+#define WEFT__FRAME_MAX    1024
+#define WEFT__FRAME_IN(task, fn)                                                                   \
+    ((struct fn *)(sizeof(struct fn) <= WEFT__FRAME_MAX                                            \
+                       ? (void *)((char *)(task) + WEFT__HEADER_BYTES)                             \
+                       : weft__task_frame(task)))
 
 #define WEFT__RET(fn) __typeof__(((struct fn *)0)->ret)
 #define WEFT__SITE(fn)                                                                             \

@@ -134,9 +134,10 @@ static bool another_tick(struct weft__worker *w)
 static bool may_inline(struct weft__worker *w)
 {
     if (!w->stack_lo || (char *)__builtin_frame_address(0) < w->stack_lo + STACK_LEFT_MIN) return false;
-    return w->tick < w->rt->opts.tick_max || another_tick(w);
+    return w->tick < w->tick_max || another_tick(w);
 }
 
+/* One that has begun goes to the ring's tail: its frame may wait for anything. */
 static struct weft_task *take_newest_unstarted(struct weft__worker *w)
 {
     struct weft_task *task = weft__slot_take(&w->next);
@@ -146,18 +147,27 @@ static struct weft_task *take_newest_unstarted(struct weft__worker *w)
     return NULL;
 }
 
-static void run_inline(struct weft_task *child)
+/* The child has not begun. True: it is complete. */
+static inline bool run_inline(struct weft__worker *w, struct weft_task *child)
 {
-    struct weft__worker *w = weft__here()->worker;
-    if (!w || w->rt != weft__rt_of(child) || weft__here()->fiber) return;
-    if (load_relaxed(&child->polls) > 0) return; /* relaxed: a hint */
-    while (may_inline(w) && !weft__state_is_complete(child)) {
+    while (may_inline(w)) {
         struct weft_task *task = take_newest_unstarted(w);
-        if (!task) return;
+        if (!task) return false;
         w->tick++;
         weft__tally(&w->counts.inlined, 1);
-        weft__worker_run(w, task);
+        weft__worker_run(w, task, child);
+        if (weft__state_is_complete(child)) return true;
     }
+    return false;
+}
+
+/* The worker that may run the child on the spot: the caller is a stackless task on it, and the child has not begun. */
+static struct weft__worker *inliner_of(const struct weft_task *child)
+{
+    struct weft__here *here = weft__here();
+    struct weft__worker *w = here->worker;
+    if (!w || here->fiber || load_relaxed(&child->polls) > 0) return NULL; /* relaxed: a hint */
+    return w->rt == weft__rt_of(child) ? w : NULL;
 }
 
 /* ---- join ---- */
@@ -170,12 +180,31 @@ static weft_poll join_ends(struct weft_join *f, int ret)
     return WEFT_READY;
 }
 
-static weft_poll join_takes(struct weft_join *f)
+/* Most results are one word, for which a call of memcpy costs more than the rest of a join. */
+static void copy_result(void *into, const void *from, size_t bytes)
 {
-    const struct weft_site *site = f->task->site;
-    if (f->into && site->ret_bytes > 0) memcpy(f->into, (char *)weft__frame_of(f->task) + site->ret_at, site->ret_bytes);
-    weft_unref(f->task);
+    if (bytes == 8) {
+        memcpy(into, from, 8);
+    } else if (bytes == 4) {
+        memcpy(into, from, 4);
+    } else {
+        memcpy(into, from, bytes);
+    }
+}
+
+/* The child is complete: its result goes to the joiner, its block to whoever holds the last reference. `w` is the worker that this is, if it is known. */
+static inline weft_poll join_takes(struct weft_join *f, struct weft__worker *w)
+{
+    struct weft_task *task = f->task;
+    const struct weft_site *site = task->site;
+    if (f->into) copy_result(f->into, (char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
     f->task = NULL;
+    if (weft__state_unref(task) != WEFT__STATE_FREE) return join_ends(f, 0);
+    if (w) {
+        weft__task_free_on(w, task);
+    } else {
+        weft__task_free(task);
+    }
     return join_ends(f, 0);
 }
 
@@ -187,24 +216,37 @@ static weft_poll join_refuses(struct weft_join *f)
     return join_ends(f, -EINVAL);
 }
 
-weft_poll weft_join_poll(void *frame, weft_cx *cx)
+/* The child has begun, or cannot be run here. */
+static __attribute__((noinline)) weft_poll join_waits(struct weft_join *f, weft_cx *cx)
 {
-    struct weft_join *f = frame;
-    if (!f->task) return join_ends(f, -ECHILD);
-    if (!(f->weft__at & JOIN_BEGUN)) {
-        f->weft__at |= JOIN_BEGUN;
-        if (f->into && f->weft__bytes && f->weft__bytes != f->task->site->ret_bytes) return join_refuses(f);
-        if (!cx->why) run_inline(f->task);
-    }
     if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
         f->weft__at |= JOIN_CANCEL_PASSED;
         weft_cancel(f->task);
     }
     switch (weft__join_poll(f->task, cx->waker)) {
-    case WEFT__JOIN_READY: return join_takes(f);
+    case WEFT__JOIN_READY: return join_takes(f, NULL);
     case WEFT__JOIN_YIELD: cx->yielded = true; return WEFT_PENDING;
     default: return WEFT_PENDING;
     }
+}
+
+static bool join_fits(const struct weft_join *f)
+{
+    return !f->into || !f->weft__bytes || f->weft__bytes == f->task->site->ret_bytes;
+}
+
+weft_poll weft_join_poll(void *frame, weft_cx *cx)
+{
+    struct weft_join *f = frame;
+    struct weft_task *task = f->task;
+    if (!task) return join_ends(f, -ECHILD);
+    if (f->weft__at & JOIN_BEGUN) return join_waits(f, cx);
+    f->weft__at |= JOIN_BEGUN;
+    if (!join_fits(f)) return join_refuses(f);
+    if (weft__state_is_complete(task)) return join_takes(f, NULL);
+    struct weft__worker *w = cx->why ? NULL : inliner_of(task);
+    if (w && run_inline(w, task)) return join_takes(f, w);
+    return join_waits(f, cx);
 }
 
 int weft__join(weft_task *task, void *into, size_t bytes)

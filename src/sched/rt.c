@@ -52,6 +52,8 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
 {
     w->rt = rt;
     w->index = index;
+    w->tick_max = rt->opts.tick_max;
+    w->budget = rt->opts.budget;
     w->deaf_ns = 100000;
     weft__slot_init(&w->next);
     weft__runq_init(&w->ring);
@@ -262,7 +264,7 @@ static int turn(struct weft__worker *w)
         struct weft_task *task = weft__worker_take(w);
         if (!task) task = weft__worker_take_inject(w);
         if (!task) break;
-        weft__worker_run(w, task);
+        weft__worker_run(w, task, NULL);
         count++;
     }
     return count;
@@ -285,11 +287,17 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     struct weft__here *here = weft__here();
     struct weft__here before = *here;
 
-    if (w->here != here) w->stack_lo = weft__thread_stack_lo(); /* reads /proc: not at every turn */
+    if (here->fiber) {
+        w->stack_lo = NULL; /* nothing is inlined on a stack whose end we do not look up */
+    } else if (w->here != here || !w->stack_lo) {
+        w->stack_lo = weft__thread_stack_lo(); /* reads /proc: not at every turn */
+    }
     w->here = here;
     here->worker = w;
     here->stacks = &rt->stacks;
     here->task = NULL;
+    here->cx = NULL;
+    here->fiber = NULL; /* a fiber of another runtime may turn this one: its stack is just a stack here */
     turn_begins(rt);
     int count = turn(w);
     if (count == 0 && timeout_ns != 0) {
@@ -300,6 +308,8 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     here->worker = before.worker;
     here->stacks = before.stacks;
     here->task = before.task;
+    here->cx = before.cx;
+    here->fiber = before.fiber;
     store_release(&rt->turning, false); /* [rt-turn] with the next turn: the worker as it was left */
     return count;
 }
@@ -324,7 +334,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 
 static void add_counts(const struct weft__worker *w, weft_stats *s)
 {
-    s->spawned += load_relaxed(&w->counts.spawned); /* relaxed, all: counts */
+    s->spawned += load_relaxed(&w->slab.allocated); /* relaxed, all: counts */
     s->completed += load_relaxed(&w->counts.completed);
     s->polls += load_relaxed(&w->counts.polls);
     s->steals += load_relaxed(&w->counts.steals);

@@ -29,8 +29,7 @@
 
 /* Counters of one worker. The owner writes, anybody reads: relaxed on both sides. */
 struct weft__counts {
-    _Atomic uint64_t spawned;
-    _Atomic uint64_t completed;
+    _Atomic uint64_t completed;     /* those spawned are the slab's `allocated` */
     _Atomic uint64_t polls;         /* also the worker's tick: others see by it whether it moves */
     _Atomic uint64_t steals;        /* visits that brought something */
     _Atomic uint64_t stolen;        /* tasks */
@@ -54,6 +53,8 @@ struct weft__worker {
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
     struct weft__here *here;        /* this thread's record; constant while it runs */
     uint32_t index;                 /* constant */
+    uint32_t tick_max;              /* constant: as in the options */
+    uint32_t budget;                /* constant: as in the options */
     uint32_t tick;                  /* polls since the last look at inject and overflow */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
@@ -83,15 +84,15 @@ struct weft_rt {
     char name[16];
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
-    WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
-    _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
+    _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write */
+    struct weft__worker *workers;   /* worker_count of them */
+    WEFT__CACHE_ALIGNED _Atomic uint32_t gate; /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
     _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
-    struct weft__worker *workers;   /* worker_count of them */
 };
 
 enum weft__stage {
@@ -129,9 +130,6 @@ static inline const char *weft__name_of(const struct weft_task *task)
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
 
-/* A frame over this many bytes lies on the heap, and the block holds its address. */
-#define WEFT__FRAME_MAX 1024
-
 void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 
 static inline void *weft__frame_of(struct weft_task *task)
@@ -152,9 +150,10 @@ static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *
 extern const struct weft__sched weft__sched;                        /* pushes any task to where it belongs */
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
-void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* one poll, and what follows from it */
+/* One poll, and what follows from it. `joined` is the task whose handle the caller holds, or NULL: if that one ends, it is left to the caller. */
+void weft__worker_run(struct weft__worker *w, struct weft_task *task, const struct weft_task *joined);
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
-void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it; 0: says nothing */
+void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);

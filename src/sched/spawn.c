@@ -69,16 +69,22 @@ static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
     return true;
 }
 
-static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+/* All of the header but the state, which publishes it. */
+static inline void header_init(struct weft_task *task, const struct weft_site *site)
 {
-    struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
-    if (!task) return NULL;
     task->site = site;
     task->scope = 0;
     task->ext = NULL;
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
+}
+
+static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
+    if (!task) return NULL;
+    header_init(task, site);
     if (!ext_new(task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -114,16 +120,32 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
     return task;
 }
 
+/* With options, a large frame, or from outside. */
+static __attribute__((noinline)) struct weft_task *task_new_slow(struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
+    return task_new_outside(site, opts);
+}
+
 weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft__worker *w = weft__here()->worker;
-    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
-    return task_new_outside(site, opts);
+    if (!w || opts || site->frame_bytes > WEFT__FRAME_MAX) return task_new_slow(w, site, opts);
+    struct weft_task *task = weft__slab_alloc(&w->slab, sizeof(*task) + site->frame_bytes);
+    if (task) header_init(task, site);
+    return task;
 }
 
 void *weft__task_frame(weft_task *task)
 {
     return weft__frame_of(task);
+}
+
+static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    fetch_add_relaxed(&rt->spawned_outside, 1); /* relaxed: a count */
+    weft__rt_push_outside(rt, task, task);
+    gate_leave(rt);
 }
 
 weft_task *weft__task_start(weft_task *task)
@@ -134,13 +156,10 @@ weft_task *weft__task_start(weft_task *task)
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
     if (w) {
-        weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);
-    } else {
-        fetch_add_relaxed(&rt->spawned_outside, 1); /* relaxed: a count */
-        weft__rt_push_outside(rt, task, task);
-        gate_leave(rt);
+        return task;
     }
+    task_start_outside(rt, task);
     return task;
 }
 
@@ -152,6 +171,13 @@ void weft__task_strip(struct weft_task *task)
     weft__free(task->ext);
 }
 
+static __attribute__((noinline)) void task_free_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    weft__task_strip(task);
+    weft__state_free(task);
+    block_free(rt, NULL, task);
+}
+
 void weft__task_free(struct weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
@@ -159,9 +185,7 @@ void weft__task_free(struct weft_task *task)
 
     if (w) {
         weft__task_free_on(w, task);
-        return;
+    } else {
+        task_free_outside(rt, task);
     }
-    weft__task_strip(task);
-    weft__state_free(task);
-    block_free(rt, NULL, task);
 }

@@ -135,7 +135,7 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 {
     struct weft_task *task = NULL;
     w->inline_ticks = 0;
-    if (++w->tick >= w->rt->opts.tick_max) task = take_in_turn(w);
+    if (++w->tick >= w->tick_max) task = take_in_turn(w);
     if (!task) task = take_next(w);
     if (!task) {
         task = weft__runq_take_oldest(&w->ring);
@@ -148,33 +148,37 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 
 /* ---- poll ---- */
 
-/* Results are little-endian words of 1, 2, 4 or 8 bytes: the upper ones fill up with the sign. */
+/* Of a task whose result is a signed integer. */
 static int64_t result_of(struct weft_task *task)
 {
     const struct weft_site *site = task->site;
-    uint64_t word = 0;
-    if (!site->ret_signed) return 0;
-    memcpy(&word, (const char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
-    unsigned unused_bits = 64 - 8u * site->ret_bytes;
-    return (int64_t)(word << unused_bits) >> unused_bits;
+    const char *at = (const char *)weft__frame_of(task) + site->ret_at;
+
+    switch (site->ret_bytes) {
+    case 1: return *(const signed char *)at;
+    case 2: return *(const int16_t *)(const void *)at;
+    case 4: return *(const int32_t *)(const void *)at;
+    default: return *(const int64_t *)(const void *)at;
+    }
 }
 
 int64_t weft__task_failure(struct weft_task *task)
 {
+    if (!task->site->ret_signed) return 0;
     int64_t result = result_of(task);
+    if (result != -ECANCELED) return result < 0 ? result : 0;
     /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
     bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
-    bool asked = result == -ECANCELED && (closing || weft__state_is_cancelled(task));
-    return result < 0 && !asked ? result : 0;
+    return closing || weft__state_is_cancelled(task) ? 0 : result;
 }
 
 void weft__task_report_unread(const struct weft_site *site, int64_t failure)
 {
-    if (failure == 0) return;
     fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
             weft__err_name((int)failure));
 }
 
+/* Somebody else holds the handle, or nobody does. */
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
     struct weft__join_done done;
@@ -182,40 +186,38 @@ static void finish(struct weft__worker *w, struct weft_task *task)
     uint64_t word = weft__join_ending(task);
     int64_t failure = 0;
 
-    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
     do {
         if (word & WEFT__STATE_DETACHED) failure = weft__task_failure(task);
     } while (!weft__join_end(task, &word, &done));
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (failure) weft__task_report_unread(site, failure);
+    if (__builtin_expect(failure != 0, 0)) weft__task_report_unread(site, failure);
     if (done.free) weft__task_free_on(w, task);
 }
 
-void weft__worker_run(struct weft__worker *w, struct weft_task *task)
+void weft__worker_run(struct weft__worker *w, struct weft_task *task, const struct weft_task *joined)
 {
     struct weft__here *here = w->here;
     struct weft_task *outer_task = here->task;
     struct weft_cx *outer_cx = here->cx;
-    struct weft__fiber *outer_fiber = here->fiber;
     uint64_t word = weft__state_begin_poll(task);
     struct weft_cx cx = {
         .waker = weft__waker_of(task),
         .why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0,
-        .budget = w->rt->opts.budget,
+        .budget = w->budget,
     };
 
+    weft_dassert(!here->fiber); /* on a fiber's stack nothing is run but its own frames */
     here->task = task;
     here->cx = &cx;
-    here->fiber = NULL;
     store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
     weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
     here->task = outer_task;
     here->cx = outer_cx;
-    here->fiber = outer_fiber;
     weft__tally(&w->counts.polls, 1);
     if (answer == WEFT_READY) {
-        finish(w, task);
+        weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
+        if (task != joined || !weft__state_complete_own(task)) finish(w, task);
     } else if (cx.yielded || weft__state_end_poll(task) == WEFT__STATE_REQUEUE) {
         weft__worker_push_back(w, task);
     }
@@ -246,7 +248,7 @@ void weft__worker_main(void *arg)
             task = weft__worker_find(w);
             if (!task) break;
         }
-        weft__worker_run(w, task);
+        weft__worker_run(w, task, NULL);
     }
     weft__slab_flush(&w->slab);
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);

@@ -5,11 +5,13 @@
 #include "task/here.h"
 
 /* initial-exec: one instruction instead of a call, also in the shared library; 56 bytes of the space that the loader keeps for this. */
-static _Thread_local struct weft__here record __attribute__((tls_model("initial-exec")));
+_Thread_local struct weft__here weft__here_record __attribute__((used));
 
+#if !defined(__x86_64__)
 WEFT__OPAQUE struct weft__here *weft__here(void)
 {
-    struct weft__here *here = &record;
+    struct weft__here *here = &weft__here_record;
     __asm__ volatile("" : "+r"(here)); /* nobody may know where it came from */
     return here;
 }
+#endif

@@ -16,6 +16,18 @@
 #define WEFT__OPAQUE __attribute__((noipa))
 #endif
 
+extern _Thread_local struct weft__here weft__here_record __attribute__((tls_model("initial-exec")));
+
+#if defined(__x86_64__)
+/* The same without a call: a volatile asm is neither merged with another one nor moved across a switch, which is one too. */
+static inline struct weft__here *weft__here(void)
+{
+    struct weft__here *here;
+    __asm__ volatile("movq weft__here_record@gottpoff(%%rip), %0\n\taddq %%fs:0, %0" : "=r"(here) : : "cc");
+    return here;
+}
+#else
 struct weft__here *weft__here(void);
+#endif
 
 #endif

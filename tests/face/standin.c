@@ -30,16 +30,16 @@ struct fiber {
     char *stack;
 };
 
-/* A task: the library's header, then what is ours, then the frame. */
+/* A task: what is ours, then the library's header with the frame behind it, as the macros have it. */
 struct task {
-    struct weft_task head;
     struct task *next;
     const char *name;
     weft_waker joiner;
     uint64_t id;
     int refs;
     bool queued, done, cancelled;
-    _Alignas(16) char frame[];
+    struct weft_task head;
+    char frame[];
 };
 
 static struct task *queue_head, **queue_tail = &queue_head;
@@ -59,7 +59,7 @@ static void die(const char *why)
 
 static struct task *mine(const weft_task *t)
 {
-    return (struct task *)(uintptr_t)t;
+    return (struct task *)((char *)(uintptr_t)t - offsetof(struct task, head));
 }
 
 /* ---- wake and turn -------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ void weft_waker_wake(weft_waker waker)
         thread_woken = true;
         return;
     }
-    struct task *t = (struct task *)waker.word;
+    struct task *t = waker.word ? mine((weft_task *)waker.word) : NULL;
     if (!t || t->queued || t->done) return;
     t->queued = true;
     t->next = NULL;
@@ -101,7 +101,7 @@ static void unref(struct task *t)
 
 void weft_waker_unref(weft_waker waker)
 {
-    if (waker.word > THREAD_WAKER) unref((struct task *)waker.word);
+    if (waker.word > THREAD_WAKER) unref(mine((weft_task *)waker.word));
 }
 
 static void poll_task(struct task *t)
@@ -109,7 +109,7 @@ static void poll_task(struct task *t)
     struct task *outer = running;
     struct fiber *outer_fiber = on_fiber;
     weft_cx *outer_cx = current_cx;
-    weft_cx cx = {.waker = {(uintptr_t)t}, .why = t->cancelled ? -ECANCELED : 0};
+    weft_cx cx = {.waker = {(uintptr_t)&t->head}, .why = t->cancelled ? -ECANCELED : 0};
 
     running = t, on_fiber = NULL, current_cx = &cx;
     weft__scribble();
