@@ -59,7 +59,7 @@ static void die(const char *why)
 
 static struct task *mine(const weft_task *t)
 {
-    return (struct task *)((char *)(uintptr_t)t - offsetof(struct task, head));
+    return t ? (struct task *)((char *)(uintptr_t)t - offsetof(struct task, head)) : NULL;
 }
 
 /* ---- wake and turn -------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ void weft_waker_wake(weft_waker waker)
         thread_woken = true;
         return;
     }
-    struct task *t = waker.word ? mine((weft_task *)waker.word) : NULL;
+    struct task *t = mine((weft_task *)waker.word);
     if (!t || t->queued || t->done) return;
     t->queued = true;
     t->next = NULL;
