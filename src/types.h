@@ -28,7 +28,7 @@ struct weft_task {
     struct weft_task *_Atomic link; /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
     const struct weft_site *site;   /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
-    _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
+    _Atomic uintptr_t join;         /* 32 the joiner's waker, if the state says JOINER      [joiner, completer, through task/join.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
     void *ext;                      /* 48 task-locals, own name, counters while watched   [owner] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */
