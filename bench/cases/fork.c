@@ -6,22 +6,39 @@
 
 /* ---- skynet: ten children a node, N leaves; nanoseconds per task, inner ones counted ------------ */
 
-struct node {
+struct leaf {
     WEFT_FRAME(int64_t);
     int64_t number;
-    int64_t size;
+};
+
+static weft_async(leaf)
+{
+    weft_begin;
+    weft_return(f->number);
+    weft_end;
+}
+
+struct node {
+    WEFT_FRAME(int64_t);
+    int64_t number; /* of its first leaf */
+    int64_t size;   /* leaves below it: 10 or more */
     int i;
     int64_t part;
     struct weft_join join;
     weft_task *child[10];
 };
+weft_pollfn node_poll;
 
-static weft_async(node)
+static weft_task *spawn_child(int64_t number, int64_t size)
+{
+    return size == 1 ? weft_spawn(leaf, number) : weft_spawn(node, number, size);
+}
+
+weft_async(node)
 {
     weft_begin;
-    if (f->size == 1) weft_return(f->number);
     for (int i = 0; i < 10; i++)
-        f->child[i] = weft_spawn(node, f->number + i * (f->size / 10), f->size / 10);
+        f->child[i] = spawn_child(f->number + i * (f->size / 10), f->size / 10);
     f->ret = 0;
     for (f->i = 0; f->i < 10; f->i++) {
         weft_await(f->join, weft_join, f->child[f->i], &f->part);
@@ -33,7 +50,7 @@ static weft_async(node)
 BENCH(skynet, .n = 1000000, .end = root_end)
 {
     uint64_t start = root_start(b);
-    weft_task *root = weft_spawn(node, 0, (int64_t)b->n);
+    weft_task *root = spawn_child(0, (int64_t)b->n);
     return root_finish(b, start, root, bench_tree_nodes(b->n), bench_sum_below(b->n));
 }
 
