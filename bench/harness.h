@@ -80,4 +80,16 @@ static inline uint64_t bench_sum_below(uint64_t n)
     return n ? n * (n - 1) / 2 : 0;
 }
 
+/* How often each of n tasks yields, so that they do it a million times together. */
+static inline uint64_t bench_yields_each(uint64_t n)
+{
+    return n && n < 1000000 ? 1000000 / n : 1;
+}
+
+/* The nodes of a tree of ten children a node and `leaves` leaves, a power of ten. */
+static inline uint64_t bench_tree_nodes(uint64_t leaves)
+{
+    return (10 * leaves - 1) / 9;
+}
+
 #endif

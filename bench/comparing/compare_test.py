@@ -10,7 +10,7 @@ import unittest.mock
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from comparing import contenders, machine, report, rounds, stats  # noqa: E402
+from comparing import contenders, goals, growth, machine, progress, report, rounds, stats  # noqa: E402
 
 
 def run(*values, case="spawn", checksum="7", wall_s=1.0, cpu_s=1.5):
@@ -22,8 +22,8 @@ class FakeSide:
         self.name, self.values, self.cases, self.checksum = name, values, list(cases), checksum
         self.asked = []
 
-    def run(self, case, workers):
-        self.asked.append((case, workers))
+    def run(self, case, workers, n=None):
+        self.asked.append((case, workers) if n is None else (case, workers, n))
         return run(*self.values, case=case, checksum=self.checksum)
 
 
@@ -137,9 +137,9 @@ class Discarding(unittest.TestCase):
             log = []
 
             class Side(FakeSide):
-                def run(self, case, workers):
+                def run(self, case, workers, n=None):
                     log.append(self.name)
-                    return super().run(case, workers)
+                    return super().run(case, workers, n)
 
             rounds.run_case("spawn", [Side(name, [1]) for name in "abc"], 2, 20, random.Random(seed), FakeWatch(), print)
             return log
@@ -210,7 +210,7 @@ class Programs(unittest.TestCase):
     def test_a_failing_build_ends_it(self):
         side = contenders.Contender("zig", "/nowhere", "sh", "echo broken; false", "true")
         with self.assertRaisesRegex(contenders.Failed, "broken"):
-            contenders.prepare([side], print)
+            contenders.prepare([side], [].append)
 
 
 class Report(unittest.TestCase):
@@ -232,7 +232,7 @@ class Report(unittest.TestCase):
         lines = report.table(report.rows_of(self.result(discarded=2), 1)).splitlines()
         self.assertEqual(len({len(line) for line in lines}), 1)
         self.assertEqual([cell.strip() for cell in lines[3].split("|")[1:-1]],
-                         ["", "tokio", "300", "302", "900", "15.1", "15.0 - 15.2", "2.00", "1.50", "5 (-2)"])
+                         ["", "tokio", "300", "302", "900", "15.1", "15.0 - 15.2", "15x yes", "2.00", "1.50", "5 (-2)"])
 
     def test_losses_are_printed_like_wins(self):
         result = rounds.CaseRounds("spawn")
@@ -269,6 +269,126 @@ class Report(unittest.TestCase):
 
     def test_a_drawing_of_nothing_is_still_one(self):
         xml.etree.ElementTree.fromstring(report.plot([], "nothing"))
+
+
+class FakeRow:
+    def __init__(self, measure, side, ratio=None, interval=None, median=0, cold=None):
+        self.measure, self.side, self.ratio, self.interval = measure, side, ratio, interval
+        self.median, self.cold = median, cold
+        self.goal = goals.of_row(self, goals.WORKERS)
+
+
+class Goals(unittest.TestCase):
+    def answer(self, *args, workers=2, **more):
+        goal = goals.of_row(FakeRow(*args, **more), workers)
+        return goal and str(goal)
+
+    def test_a_factor_is_reached_missed_or_open(self):
+        self.assertEqual(self.answer("spawn", "tokio", 16, (15.5, 17)), "15x yes")
+        self.assertEqual(self.answer("spawn", "tokio", 14, (13, 14.9)), "15x no")
+        self.assertEqual(self.answer("spawn", "tokio", 15, (14, 16)), "15x open")
+        self.assertEqual(self.answer("spawn", "tokio", 15), "15x yes")
+
+    def test_not_to_be_slower_is_the_goal_where_there_is_no_other(self):
+        self.assertEqual(self.answer("spawn", "go", 0.9, (0.8, 0.95)), "1x no")
+        self.assertEqual(self.answer("nonsense", "go", 1.2, (1.1, 1.3)), "1x yes")
+
+    def test_factors_are_meant_for_two_workers(self):
+        self.assertEqual(self.answer("spawn", "tokio", 3, (2, 4), workers=0), "1x yes")
+
+    def test_fibers_are_measured_by_go(self):
+        self.assertEqual(self.answer("switch_fiber", "go", 9, (8.5, 9)), "8x yes")
+
+    def test_a_limit_is_of_wefts_own_row(self):
+        self.assertEqual(self.answer("mem_wait", "weft", median=113), "<= 132 yes")
+        self.assertEqual(self.answer("mem_fiber", "weft", median=4313), "<= 4,300 no")
+        self.assertEqual(self.answer("tasks100k", "weft", median=1.5, cold=6), "<= 2, <= 5 cold no")
+        self.assertIsNone(self.answer("spawn", "weft", median=20))
+
+    def test_losses_are_named_below_the_table(self):
+        rows = [FakeRow("spawn", "tokio", 16, (15, 17)), FakeRow("mutex", "go", 0.6, (0.5, 0.7)), FakeRow("spawn", "weft")]
+        self.assertEqual(goals.summary(rows), "Goals: 1 reached, 1 missed, 0 open. Behind a peer: mutex (go 0.60x).")
+        self.assertIn("nowhere", goals.summary(rows[:1]))
+        self.assertEqual(goals.summary([]), "")
+
+
+class Growth(unittest.TestCase):
+    def results(self, prices, side="weft"):
+        results = []
+        for n, price in prices:
+            result = rounds.CaseRounds("spawn", n)
+            result.kept = [{side: run(9 * price, price, price), "tokio": run(price * 2, price * 2, price * 2)}] * 3
+            results.append(result)
+        return results
+
+    def test_a_flat_price_has_no_slope(self):
+        self.assertAlmostEqual(growth.slope([(1000, 7), (10000, 7), (100000, 7)]), 0)
+
+    def test_a_price_that_grows_as_n_does_has_slope_one(self):
+        self.assertAlmostEqual(growth.slope([(1000, 1), (10000, 10), (1000000, 1000)]), 1)
+
+    def test_one_point_has_no_slope(self):
+        self.assertIsNone(growth.slope([(1000, 1)]))
+        self.assertIsNone(growth.slope([(1000, 0), (2000, 1)]))
+
+    def test_the_table_says_price_slope_and_rounds(self):
+        lines = growth.table(growth.curves_of(self.results([(1000, 10), (10000, 20)]))).splitlines()
+        self.assertEqual([cell.strip() for cell in lines[2].split("|")[1:-1]],
+                         ["spawn", "weft", "10.0", "20.0", "+0.301", "2.00", "3"])
+        self.assertEqual([cell.strip() for cell in lines[3].split("|")[1:3]], ["", "tokio"])
+
+    def test_a_case_may_end_earlier_than_others(self):
+        fiber = rounds.CaseRounds("yield_fiber", 1000)
+        fiber.kept = [{"weft": run(5, case="yield_fiber")}] * 3
+        lines = growth.table(growth.curves_of(self.results([(1000, 10), (10000, 20)]) + [fiber])).splitlines()
+        self.assertEqual(len({len(line) for line in lines}), 1)
+
+    def test_each_n_is_handed_to_the_programs(self):
+        side = FakeSide("weft", [1])
+        result = rounds.run_case("spawn", [side], 0, 1, random.Random(1), FakeWatch(), print, 1000)
+        self.assertEqual((side.asked, result.n), ([("spawn", 0, 1000)], 1000))
+
+    def test_the_curves_are_xml_with_a_line_for_each_side(self):
+        root = xml.etree.ElementTree.fromstring(growth.plot(growth.curves_of(self.results([(1000, 10), (10000, 20)])), "a < b"))
+        self.assertEqual(sum(1 for node in root.iter() if node.tag.endswith("polyline")), 2)
+        xml.etree.ElementTree.fromstring(growth.plot([], "nothing"))
+
+    def test_a_sweep_is_of_cases_with_an_n_that_grows(self):
+        self.assertEqual(growth.SWEEPS["spawn"][0], 1000)
+        self.assertEqual(growth.SWEEPS["spawn"][-1], 1000000)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Telling(unittest.TestCase):
+    def tell(self, stream, times):
+        clock = iter(times)
+        shown = progress.Progress(stream, lambda: next(clock, times[-1]))
+        shown.begin(2)
+        shown.next_case("spawn", ["weft", "go"])
+        return shown
+
+    def test_a_log_gets_a_line_now_and_then(self):
+        log = io.StringIO()
+        shown = self.tell(log, [0, 0, 0, 0, 1])
+        shown.round(1, 4, 0)
+        self.assertEqual(log.getvalue(), "compare: spawn (1 of 2): weft, go; 0:00 so far\n")
+        log = io.StringIO()
+        shown = self.tell(log, [0, 0, 0, 0, 60])
+        shown.round(2, 4, 1)
+        self.assertIn("spawn (1 of 2): 2 of 4 rounds, 1 discarded; 1:00 so far, about 3:00 to go", log.getvalue())
+
+    def test_a_terminal_has_one_line_that_is_written_over(self):
+        screen = Terminal()
+        shown = self.tell(screen, [0, 0, 0, 0, 1])
+        shown.round(1, 4, 0)
+        shown.round(2, 4, 0)
+        shown.say("done")
+        self.assertEqual(screen.getvalue().count("\n"), 2)
+        self.assertTrue(screen.getvalue().endswith("\rcompare: done\n"))
 
 
 if __name__ == "__main__":

@@ -37,11 +37,14 @@ class Contender:
         self.version = ""
         self.cases = []
 
-    def build(self):
+    def require(self):
+        """Raises Missing where it cannot be built."""
         if not shutil.which(self.tool):
             raise Missing(f"{self.name} is left out: {self.tool} is not installed")
         if self.oldest:
             self.check_age(*self.oldest)
+
+    def build(self):
         done = subprocess.run(self.build_command, cwd=ROOT, shell=True, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
@@ -57,8 +60,10 @@ class Contender:
             wanted = ".".join(map(str, oldest))
             raise Missing(f"{self.name} is left out: {self.tool} {wanted} is needed, not {text.strip() or 'none'}")
 
-    def run(self, case, workers):
-        return parse_run(case, *run_program([self.program, case, str(workers)], self.name))
+    def run(self, case, workers, n=None):
+        """One process; n None: the case's own."""
+        words = [case, str(workers)] + ([] if n is None else [str(n)])
+        return parse_run(case, *run_program([self.program] + words, self.name))
 
 
 def version_in(text):
@@ -90,6 +95,8 @@ def prepare(contenders, say):
             say("weft has no cases yet (bench/cases): the peers run alone")
             continue
         try:
+            contender.require()
+            say(f"building {contender.name}")
             contender.build()
             ready.append(contender)
         except Missing as why:

@@ -5,15 +5,15 @@ import math
 import statistics
 
 from . import contenders as parts
-from . import stats
+from . import goals, stats
 
-HEAD = ("case", "side", "best", "median", "cold", "x weft", "95 %", "wall s", "cpu s", "rounds")
+HEAD = ("case", "side", "best", "median", "cold", "x weft", "95 %", "goal", "wall s", "cpu s", "rounds")
 
 
 class Row:
     """One measure of one side."""
 
-    def __init__(self, measure, side, runs, ours, result, seed):
+    def __init__(self, measure, side, runs, ours, result, seed, workers):
         values = [run.values[measure] for run in runs]
         self.measure = measure
         self.side = side
@@ -31,9 +31,10 @@ class Row:
             compared = stats.compare([a for a, _ in both], [b for _, b in both], seed)
             if compared:
                 self.ratio, self.interval = compared
+        self.goal = goals.of_row(self, workers)
 
 
-def rows_of(result, seed):
+def rows_of(result, seed, workers=goals.WORKERS):
     """The rows of one case: each measure, weft first."""
     if not result.rounds:
         return []
@@ -44,7 +45,7 @@ def rows_of(result, seed):
     for measure in measures:
         sides = [name for name in names if all(measure in run.values for run in by_side[name])]
         ours = by_side[parts.WEFT] if parts.WEFT in sides else None
-        rows += [Row(measure, name, by_side[name], ours, result, seed) for name in sides]
+        rows += [Row(measure, name, by_side[name], ours, result, seed, workers) for name in sides]
     return rows
 
 
@@ -61,7 +62,7 @@ def cells(row, first):
     interval = f"{number(row.interval[0])} - {number(row.interval[1])}" if row.interval else ""
     count = f"{row.kept}" + (f" (-{row.discarded})" if row.discarded else "") + (" ~" if row.disturbed else "")
     return (row.measure if first else "", row.side, number(row.best), number(row.median), number(row.cold), number(row.ratio),
-            interval, number(row.wall_s), number(row.cpu_s), count)
+            interval, str(row.goal or ""), number(row.wall_s), number(row.cpu_s), count)
 
 
 def table(rows):
@@ -70,7 +71,12 @@ def table(rows):
     for row in rows:
         lines.append(cells(row, row.measure != last))
         last = row.measure
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
+    return aligned(lines, any(row.disturbed for row in rows))
+
+
+def aligned(lines, disturbed):
+    """A markdown table of cells, the first line its head; two columns of words, then numbers."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
 
     def text(line):
         padded = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))]
@@ -78,7 +84,7 @@ def table(rows):
 
     rule = "|" + "|".join("-" * (w + 2) if i < 2 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
     out = [text(lines[0]), rule] + [text(line) for line in lines[1:]]
-    if any(row.disturbed for row in rows):
+    if disturbed:
         out.append("\n~ hardly a round was undisturbed: these numbers are of all rounds, and worth little.")
     return "\n".join(out)
 
@@ -90,6 +96,7 @@ def as_json(head, results):
 
     return json.dumps({**head, "cases": [{
         "case": result.case,
+        "n": result.n,
         "kept": [plain(runs) for runs in result.kept],
         "discarded": [{"why": why, "runs": plain(runs)} for runs, why in result.discarded],
     } for result in results]}, indent=1)
@@ -118,11 +125,7 @@ def plot(rows, title):
         within = (sides.index(side) + 1) / (len(sides) + 1)
         return TOP + ROW_HEIGHT * (measures.index(measure) + within)
 
-    marks = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 30}" height="{height}" '
-              'font-family="sans-serif" font-size="12">',
-              f'<rect width="100%" height="100%" fill="white"/><text x="10" y="18">{escape(title)}</text>']
-    for i, side in enumerate(sides):
-        marks.append(f'<text x="{LEFT + 90 * i}" y="36" fill="{colour[side]}">&#9679; {escape(side)}</text>')
+    marks = drawing(LEFT + WIDTH + 30, height, title) + legend(sides, colour, LEFT)
     for tick in ticks(low, high):
         stroke = "#222" if tick == 1 else "#ddd"
         marks.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{height - 36}" stroke="{stroke}"/>'
@@ -136,6 +139,16 @@ def plot(rows, title):
                           f'stroke="{fill}" stroke-width="2"/>')
         marks.append(f'<circle cx="{x(row.ratio):.1f}" cy="{y:.1f}" r="4" fill="{fill}"/>')
     return "\n".join(marks + ["</svg>"]) + "\n"
+
+
+def drawing(width, height, title):
+    """How every drawing begins; its last mark is </svg>."""
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+            f'<rect width="100%" height="100%" fill="white"/><text x="10" y="18">{escape(title)}</text>']
+
+
+def legend(sides, colour, left):
+    return [f'<text x="{left + 90 * i}" y="36" fill="{colour[side]}">&#9679; {escape(side)}</text>' for i, side in enumerate(sides)]
 
 
 def ticks(low, high):

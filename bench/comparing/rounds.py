@@ -15,8 +15,9 @@ class Mismatch(Exception):
 
 
 class CaseRounds:
-    def __init__(self, case):
+    def __init__(self, case, n=None):
         self.case = case
+        self.n = n           # None: the case's own
         self.kept = []       # [{contender: Run}]
         self.discarded = []  # [({contender: Run}, why)]
 
@@ -36,31 +37,32 @@ def check_sums(case, runs):
         raise Mismatch(f"{case}: the checksums differ: " + ", ".join(f"{name} {value}" for name, value in sums.items()))
 
 
-def run_round(case, contenders, workers, rng, watch):
+def run_round(case, contenders, workers, rng, watch, n=None):
     """({contender: Run}, None or why it is worth nothing)."""
     order = list(contenders)
     rng.shuffle(order)
     runs, why = {}, None
     for contender in order:
         watch.begin()
-        run = contender.run(case, workers)
+        run = contender.run(case, workers, n)
         why = watch.end(run.cpu_s) or why
         runs[contender.name] = run
     check_sums(case, runs)
     return runs, why
 
 
-def run_case(case, contenders, workers, count, rng, watch, say):
-    result = CaseRounds(case)
+def run_case(case, contenders, workers, count, rng, watch, say, n=None, after_round=lambda kept, wanted, discarded: None):
+    result = CaseRounds(case, n)
     for _ in range(ATTEMPTS_PER_ROUND * count):
         if len(result.kept) == count:
             break
-        runs, why = run_round(case, contenders, workers, rng, watch)
+        runs, why = run_round(case, contenders, workers, rng, watch, n)
         if why:
             result.discarded.append((runs, why))
             say(f"{case}: round discarded: {why}")
         else:
             result.kept.append(runs)
+        after_round(len(result.kept), count, len(result.discarded))
     return result
 
 

@@ -4,14 +4,7 @@
  */
 #include "sync/waitlist.h"
 
-/* Beside the waker's own tag, in the bits that no address has. */
-#define WAITER_QUEUED ((uintptr_t)2)
-#define WAITER_TURN   ((uintptr_t)4)
-#define WAITER_BITS   (WAITER_QUEUED | WAITER_TURN)
-
-_Static_assert((WAITER_BITS & WEFT__WAKER_FOREIGN) == 0,
-               "a waker's tag and a waiter's state lie side by side");
-_Static_assert((WAITER_BITS & ~WEFT__WAKER_BITS) == 0, "a waiter's state lies below the address");
+#include "task/state.h"
 
 void weft__waitlist_init(struct weft__waitlist *list)
 {
@@ -28,78 +21,40 @@ void weft__waitlist_done(struct weft__waitlist *list)
     weft__waitlist_unlock(list);
 }
 
-void weft__waiter_init(struct weft__waiter *waiter)
-{
-    weft__link_init(&waiter->link);
-    plain_write(&waiter->word, 0);
-}
-
 void weft__waiter_check_out(const struct weft__waiter *waiter)
 {
     /* it is queued, or had a turn and passed it to nobody */
-    weft_assert(plain_read(&waiter->word) == 0);
-}
-
-/* The waiter's word; its state and its link say the same. Holds: list->lock. */
-static uintptr_t word_of(struct weft__waitlist *list, const struct weft__waiter *waiter)
-{
-    uintptr_t word = plain_read(&waiter->word);
-
-    weft__lock_assert_held(&list->lock);
-    weft_dassert((word & WAITER_BITS) != WAITER_BITS);
-    weft_dassert(!(word & WAITER_QUEUED) == !weft__link_linked(&waiter->link));
-    return word;
-}
-
-bool weft__waitlist_empty(struct weft__waitlist *list)
-{
-    weft__lock_assert_held(&list->lock);
-    return weft__list_empty(&list->head);
-}
-
-bool weft__waiter_queued(struct weft__waitlist *list, const struct weft__waiter *waiter)
-{
-    return word_of(list, waiter) & WAITER_QUEUED;
-}
-
-bool weft__waiter_has_turn(struct weft__waitlist *list, const struct weft__waiter *waiter)
-{
-    return word_of(list, waiter) & WAITER_TURN;
-}
-
-static void add_before(struct weft__waitlist *list, struct weft__link *at,
-                       struct weft__waiter *waiter, struct weft_waker waker)
-{
-    weft_assert(!(word_of(list, waiter) & WAITER_QUEUED));
-    weft_assert(!weft__waker_is_none(waker));
-    plain_write(&waiter->word, waker.word | WAITER_QUEUED);
-    weft__list_insert_before(at, &waiter->link);
-}
-
-void weft__waitlist_add(struct weft__waitlist *list, struct weft__waiter *waiter,
-                        struct weft_waker waker)
-{
-    add_before(list, &list->head, waiter, waker);
-}
-
-void weft__waitlist_add_first(struct weft__waitlist *list, struct weft__waiter *waiter,
-                              struct weft_waker waker)
-{
-    add_before(list, list->head.next, waiter, waker);
+    weft_assert(load_relaxed(&waiter->word) == 0); /* relaxed: the waiter's own by now */
 }
 
 bool weft__waitlist_settle(struct weft__waitlist *list, struct weft__waiter *waiter)
 {
-    uintptr_t word = word_of(list, waiter);
+    uintptr_t word = weft__waiter_word(list, waiter);
 
     /* from `head`, or from the private one of a wake_all */
-    if (word & WAITER_QUEUED) weft__list_remove(&waiter->link);
-    plain_write(&waiter->word, 0);
-    return word & WAITER_TURN;
+    if (word & WEFT__WAITER_QUEUED) weft__list_remove(&waiter->link);
+    store_relaxed(&waiter->word, 0); /* relaxed: the lock orders it */
+    return word & WEFT__WAITER_TURN;
 }
 
-/* Holds: list->lock. After the claim the waiter stays valid until the lock is dropped: its leaf
- * waits for that, or has not been polled yet. */
+/* Holds: list->lock. The waiter leaves the queue; its waker is to be claimed, then mark_turn called. */
+static struct weft_waker unqueue(struct weft__waitlist *list, struct weft__waiter *waiter)
+{
+    struct weft_waker waker = {weft__waiter_word(list, waiter) & ~WEFT__WAITER_BITS};
+
+    weft__list_remove(&waiter->link);
+    return waker;
+}
+
+/* Holds: list->lock. After the claim the waiter stays valid until the lock is dropped, or, if the
+ * claim was granted, until the push: its leaf waits for that, or has not been polled yet. */
+static void mark_turn(struct weft__waiter *waiter, struct weft_waker waker, bool granted)
+{
+    uintptr_t turn = granted ? WEFT__WAITER_TURN | WEFT__WAITER_GRANTED : WEFT__WAITER_TURN;
+
+    store_relaxed(&waiter->word, waker.word | turn); /* relaxed: the lock orders it, or the push */
+}
+
 static struct weft__waiter *give_turn_from(struct weft__waitlist *list, struct weft__link *head,
                                            struct weft__wake_chain *chain)
 {
@@ -107,10 +62,10 @@ static struct weft__waiter *give_turn_from(struct weft__waitlist *list, struct w
     if (!first) return NULL;
 
     struct weft__waiter *waiter = weft__container_of(first, struct weft__waiter, link);
-    struct weft_waker waker = {word_of(list, waiter) & ~WAITER_BITS};
-    weft__list_remove(first);
-    plain_write(&waiter->word, waker.word | WAITER_TURN);
+    struct weft_waker waker = unqueue(list, waiter);
+    uint32_t tasks = chain->count;
     weft__wake_chain_claim(chain, waker);
+    mark_turn(waiter, waker, chain->count > tasks);
     return waiter;
 }
 
@@ -160,14 +115,46 @@ uint32_t weft__waitlist_unlock_wake_all(struct weft__waitlist *list,
     return count;
 }
 
+static __attribute__((noinline)) void unlock_wake_foreign(struct weft__waitlist *list,
+                                                          struct weft__waiter *waiter,
+                                                          struct weft_waker waker,
+                                                          const struct weft__sched *sched)
+{
+    struct weft_waker claimed = weft__waker_claim(waker);
+
+    mark_turn(waiter, waker, false);
+    weft__waitlist_unlock(list);
+    weft__waker_push(claimed, sched);
+}
+
+/* A task is claimed and pushed right here: a chain of one would cost as much again. */
+void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct weft__sched *sched)
+{
+    weft_assert(!weft__waitlist_empty(list));
+    struct weft__waiter *waiter = weft__container_of(list->head.next, struct weft__waiter, link);
+    struct weft_waker waker = unqueue(list, waiter);
+    struct weft_task *task = weft__waker_task(waker);
+
+    if (__builtin_expect(!task, 0)) {
+        unlock_wake_foreign(list, waiter, waker, sched);
+        return;
+    }
+    bool granted = weft__state_claim(task) == WEFT__STATE_ENQUEUE;
+    mark_turn(waiter, waker, granted);
+    weft__waitlist_unlock(list);
+    weft__lock_assert_none_held();
+    if (granted) sched->ops->push(sched->self, task);
+}
+
 bool weft__waitlist_wake_one(struct weft__waitlist *list, const struct weft__sched *sched)
 {
-    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
-
     weft__waitlist_lock(list);
-    bool any = weft__waitlist_give_turn(list, &chain) != NULL;
-    weft__waitlist_unlock_push(list, &chain, sched);
-    return any;
+    if (weft__waitlist_empty(list)) {
+        weft__waitlist_unlock(list);
+        return false;
+    }
+    weft__waitlist_unlock_wake_first(list, sched);
+    return true;
 }
 
 uint32_t weft__waitlist_wake_all(struct weft__waitlist *list, const struct weft__sched *sched)

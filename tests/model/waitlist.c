@@ -27,10 +27,11 @@ static struct waiting *waits[2];
 static unsigned acquired;
 static unsigned given_up;
 static bool last_one_frees;         /* whoever acquires frees the semaphore */
+static bool is_notify;              /* the leaf is notified_poll */
 
 /* ---- broken twins ---- */
 
-enum { HONEST, BARE_POINTER, SETTLES_WITHOUT_LOCK, SWALLOWS_ITS_TURN };
+enum { HONEST, BARE_POINTER, SETTLES_WITHOUT_LOCK, SWALLOWS_ITS_TURN, ALWAYS_GRANTED };
 
 static void run(struct waiting *w);
 
@@ -63,14 +64,28 @@ static void release_bare(void)
     struct weft_task *task = NULL;
     if (first) {
         struct weft__waiter *w = weft__container_of(first, struct weft__waiter, link);
-        task = (struct weft_task *)(plain_read(&w->word) & ~WEFT__WAKER_BITS);
-        plain_write(&w->word, (uintptr_t)task | WAITER_TURN);
+        /* relaxed, both, as below: under the lock, or broken on purpose */
+        task = (struct weft_task *)(load_relaxed(&w->word) & ~WEFT__WAKER_BITS);
+        store_relaxed(&w->word, (uintptr_t)task | WEFT__WAITER_TURN);
     }
     weft__waitlist_unlock(&sem->list);
     if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE) run((struct waiting *)(void *)task);
 }
 
 /* ---- the leaf ---- */
+
+/* A notify: the turn is all that it wants, and one that was granted needs no lock. `permits` is 1 if it was rung while nobody waited. */
+static bool notified_poll(struct waiting *w)
+{
+    if (weft__waiter_take_granted(&w->waiter)) return true;
+    weft__waitlist_lock(&sem->list);
+    bool queued = weft__waiter_queued(&sem->list, &w->waiter);
+    bool got = !queued && (plain_read(&sem->permits) > 0 || weft__waiter_has_turn(&sem->list, &w->waiter));
+    if (got && !weft__waitlist_settle(&sem->list, &w->waiter)) plain_write(&sem->permits, 0);
+    if (!queued && !got) weft__waitlist_add(&sem->list, &w->waiter, weft__waker_of(&w->task));
+    weft__waitlist_unlock(&sem->list);
+    return got;
+}
 
 /* True: it has a permit. */
 static bool acquire_poll(struct waiting *w)
@@ -93,8 +108,8 @@ static bool acquire_poll(struct waiting *w)
 
 static void give_up(struct waiting *w)
 {
-    if (model_mutant == SETTLES_WITHOUT_LOCK && !(plain_read(&w->waiter.word) & WAITER_QUEUED)) {
-        plain_write(&w->waiter.word, 0);
+    if (model_mutant == SETTLES_WITHOUT_LOCK && !(load_relaxed(&w->waiter.word) & WEFT__WAITER_QUEUED)) {
+        store_relaxed(&w->waiter.word, 0);
     } else if (model_mutant == SWALLOWS_ITS_TURN) {
         (void)weft__waitlist_leave(&sem->list, &w->waiter);
     } else {
@@ -117,7 +132,7 @@ static void finish(struct waiting *w)
 static bool poll_once(struct waiting *w)
 {
     uint64_t word = weft__state_begin_poll(&w->task);
-    if (acquire_poll(w)) {
+    if (is_notify ? notified_poll(w) : acquire_poll(w)) {
         acquired++;
         if (last_one_frees) model_free(sem);
         return true;
@@ -162,6 +177,34 @@ static void release_all(void *arg)
     (void)weft__waitlist_unlock_wake_all(&sem->list, &sched);
 }
 
+/* The mark of a granted claim, also where it was not: the task was running, and may find it before the lock is dropped. */
+static void ring_always_granted(void)
+{
+    struct weft__waiter *waiter =
+        weft__container_of(sem->list.head.next, struct weft__waiter, link);
+    struct weft_waker waker = unqueue(&sem->list, waiter);
+    struct weft_task *task = weft__waker_task(waker);
+    bool granted = weft__state_claim(task) == WEFT__STATE_ENQUEUE;
+
+    mark_turn(waiter, waker, true);
+    weft__waitlist_unlock(&sem->list);
+    if (granted) push(NULL, task);
+}
+
+static void ring(void *arg)
+{
+    (void)arg;
+    weft__waitlist_lock(&sem->list);
+    if (weft__waitlist_empty(&sem->list)) {
+        plain_write(&sem->permits, 1);
+        weft__waitlist_unlock(&sem->list);
+    } else if (model_mutant == ALWAYS_GRANTED) {
+        ring_always_granted();
+    } else {
+        weft__waitlist_unlock_wake_first(&sem->list, &sched);
+    }
+}
+
 static void wait_0(void *arg)
 {
     (void)arg;
@@ -190,6 +233,7 @@ static void begin(unsigned waiters, uint32_t references_of_0)
     acquired = 0;
     given_up = 0;
     last_one_frees = false;
+    is_notify = false;
     for (unsigned i = 0; i < waiters; i++) {
         waits[i] = model_alloc(sizeof(*waits[i]));
         weft__state_init(&waits[i]->task, i == 0 ? references_of_0 : 0);
@@ -271,6 +315,35 @@ static void woken_side_frees(void)
     model_assert(acquired == 1);
 }
 
+/* The same for a notify, whose woken side does not take the lock when its claim was granted. */
+static void notified_side_frees(void)
+{
+    begin(1, 0);
+    is_notify = true;
+    last_one_frees = true;
+    model_thread(wait_0, NULL);
+    model_thread(ring, NULL);
+    model_join();
+    model_assert(acquired == 1);
+}
+
+/* A turn that meets a cancel is used, or goes back: as rung, or to the next. */
+static void notify_against_cancel(void)
+{
+    begin(2, 1);
+    is_notify = true;
+    run(waits[0]);
+    run(waits[1]);
+    model_thread(ring, NULL);
+    model_thread(cancel_0, NULL);
+    model_join();
+    model_assert(acquired == 1); /* by one of the two; a turn is never lost */
+    if (given_up == 0) ring(NULL);
+    model_assert(acquired + given_up == 2);
+    weft__waitlist_done(&sem->list);
+    model_free(sem);
+}
+
 static const struct model_case cases[] = {
     {.name = "waitlist: one waiter, one permit", .run = one_waiter, .unbounded = true},
     {.name = "waitlist: wake against cancel", .run = wake_against_cancel, .unbounded = true},
@@ -278,6 +351,9 @@ static const struct model_case cases[] = {
     {.name = "waitlist: wake all, in batches, against cancel", .run = wake_all_against_cancel, .unbounded = true},
     {.name = "waitlist: another comes while one is woken", .run = second_waiter_comes_late, .preemptions = 3},
     {.name = "waitlist: the woken side frees the list", .run = woken_side_frees, .unbounded = true},
+    {.name = "waitlist: the notified side frees the list, without its lock", .run = notified_side_frees, .unbounded = true},
+    {.name = "waitlist: a notify against a cancel", .run = notify_against_cancel, .unbounded = true},
+    {.name = "mutant: a turn of a running task that claims to be granted", .run = notified_side_frees, .unbounded = true, .mutant = ALWAYS_GRANTED, .must_fail = true},
     {.name = "mutant: wake with a bare pointer after unlocking", .run = wake_against_cancel, .unbounded = true, .mutant = BARE_POINTER, .must_fail = true},
     {.name = "mutant: a leaf settles without the lock", .run = wake_against_cancel, .unbounded = true, .mutant = SETTLES_WITHOUT_LOCK, .must_fail = true},
     {.name = "mutant: a cancelled waiter keeps its turn", .run = turn_is_passed_on, .unbounded = true, .mutant = SWALLOWS_ITS_TURN, .must_fail = true},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The waitlist under cancels: a semaphore of tasks and threads that loses no permit and no turn,
- * and a broadcast that reaches all who waited, in batches, while they come and go.
+ * a broadcast that reaches all who waited, in batches, while they come and go, and a notify whose
+ * woken side frees it at once.
  */
 #include "base/alloc.h"
 #include "base/list.h"
@@ -324,4 +325,123 @@ TEST_WITH(waitlist_broadcast_reaches_all_who_waited, .timeout_s = 120)
     weft__waitlist_done(&radio.list);
     for (unsigned i = 0; i < LISTENERS; i++)
         ASSERT(weft__state_is_complete(&radio.listeners[i].task));
+}
+
+/* ---- a notify each, which its waiter frees as soon as it is told --------------------------------- */
+
+struct notify {
+    struct weft__waitlist list;
+    bool told; /* while nobody waited; guarded by list.lock */
+};
+
+struct told {
+    struct weft_task task;
+    struct weft__waiter waiter;
+    struct notify *notify;
+};
+
+struct tellers {
+    struct pool pool;
+    struct told **all;
+    uint32_t count;
+    _Atomic uint32_t granted; /* turns taken without the lock */
+    _Atomic uint32_t freed;
+};
+
+static struct tellers tellers;
+
+static bool told_by_lock(struct told *t)
+{
+    struct notify *n = t->notify;
+
+    weft__waitlist_lock(&n->list);
+    bool got = n->told || weft__waiter_has_turn(&n->list, &t->waiter);
+    if (got) {
+        (void)weft__waitlist_settle(&n->list, &t->waiter);
+    } else if (!weft__waiter_queued(&n->list, &t->waiter)) {
+        weft__waitlist_add(&n->list, &t->waiter, weft__waker_of(&t->task));
+    }
+    weft__waitlist_unlock(&n->list);
+    return got;
+}
+
+static enum pool_poll told_poll(struct pool *pool, struct weft_task *task, uint64_t word)
+{
+    struct told *t = weft__container_of(task, struct told, task);
+    bool granted = weft__waiter_take_granted(&t->waiter);
+
+    (void)pool;
+    (void)word;
+    if (!granted && !told_by_lock(t)) return POOL_PENDING;
+    if (granted) fetch_add_relaxed(&tellers.granted, 1);
+    weft__free(t->notify); /* its teller may still be in the middle of a push */
+    return POOL_READY;
+}
+
+static void told_free(struct weft_task *task)
+{
+    struct told *t = weft__container_of(task, struct told, task);
+
+    weft__waiter_check_out(&t->waiter);
+    fetch_add_relaxed(&tellers.freed, 1);
+    weft__free(t);
+}
+
+/* Also wakes some for no reason, around the same time: those turns are not granted. */
+static void *tell_all(void *arg)
+{
+    uint64_t random = pool_seed(500);
+
+    (void)arg;
+    for (uint32_t i = 0; i < tellers.count; i++) {
+        struct notify *n = tellers.all[i]->notify;
+        struct weft_task *task = &tellers.all[i]->task;
+        if (i > 0 && pool_random(&random, 2) == 0) pool_wake(&tellers.pool, task);
+        weft__waitlist_lock(&n->list);
+        if (weft__waitlist_empty(&n->list)) {
+            n->told = true;
+            weft__waitlist_unlock(&n->list);
+        } else {
+            weft__waitlist_unlock_wake_first(&n->list, &tellers.pool.sched);
+        }
+        pool_unref(&tellers.pool, task);
+    }
+    return NULL;
+}
+
+static struct told *told_new(void)
+{
+    struct told *t = weft__alloc(sizeof(*t));
+
+    t->notify = weft__alloc(sizeof(*t->notify));
+    weft__waitlist_init(&t->notify->list);
+    t->notify->told = false;
+    weft__waiter_init(&t->waiter);
+    weft__state_init(&t->task, 1);
+    weft__join_init(&t->task, false);
+    return t;
+}
+
+TEST_WITH(waitlist_notified_side_frees_the_list, .timeout_s = 120)
+{
+    pthread_t teller;
+
+    tellers.count = (uint32_t)test_scaled(50000);
+    tellers.all = malloc(tellers.count * sizeof(struct told *));
+    tellers.pool.poll = told_poll;
+    tellers.pool.free = told_free;
+    for (uint32_t i = 0; i < tellers.count; i++)
+        tellers.all[i] = told_new();
+    for (uint32_t i = 0; i < tellers.count; i += 2)
+        pool_run_one(&tellers.pool,
+                     &tellers.all[i]->task); /* half of them wait before all begins */
+    pool_start(&tellers.pool, POLLERS);
+    for (uint32_t i = 1; i < tellers.count; i += 2)
+        pool_push(&tellers.pool, &tellers.all[i]->task);
+    ASSERT_OK(pthread_create(&teller, NULL, tell_all, NULL));
+    pthread_join(teller, NULL);
+    pool_stop(&tellers.pool);
+    ASSERT_EQ(load_relaxed(&tellers.freed), tellers.count);
+    ASSERT_GE(load_relaxed(&tellers.granted), 1); /* the first, which nobody else woke */
+    free(tellers.all);
 }

@@ -162,6 +162,49 @@ TEST(waitlist_turn_of_a_task_that_runs_is_no_push)
     ASSERT(weft__waitlist_leave(&f->list, &f->waiters[0]));
 }
 
+/* An idle task runs by the waker's push alone, so its turn can be taken without the lock. */
+TEST(waitlist_turn_of_an_idle_task_is_taken_without_the_lock)
+{
+    struct fixture *f = fixture_with(2);
+
+    ASSERT(!weft__waiter_take_granted(&f->waiters[0])); /* queued */
+    weft__waitlist_lock(&f->list);
+    weft__waitlist_unlock_wake_first(&f->list, &f->sched);
+    ASSERT_EQ(f->pushed[0], 1);
+    ASSERT(weft__waiter_take_granted(&f->waiters[0]));
+    ASSERT(!weft__waiter_take_granted(&f->waiters[0])); /* once */
+    weft__waiter_check_out(&f->waiters[0]);
+    ASSERT_EQ(weft__waitlist_wake_all(&f->list, &f->sched), 1);
+    ASSERT(weft__waiter_take_granted(&f->waiters[1]));
+    weft__waitlist_done(&f->list);
+}
+
+TEST(waitlist_turn_of_a_task_that_runs_wants_the_lock)
+{
+    struct fixture *f = fixture_with(2);
+
+    for (unsigned i = 0; i < 2; i++)
+        ASSERT_EQ(weft__state_claim(&f->tasks[i]), WEFT__STATE_ENQUEUE); /* by something else */
+    ASSERT(weft__waitlist_wake_one(&f->list, &f->sched));
+    ASSERT_EQ(weft__waitlist_wake_all(&f->list, &f->sched), 1);
+    ASSERT_EQ(f->count, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ASSERT(!weft__waiter_take_granted(&f->waiters[i]));
+        ASSERT(weft__waitlist_leave(&f->list, &f->waiters[i]));
+    }
+}
+
+TEST(waitlist_granted_turn_can_also_be_passed_on)
+{
+    struct fixture *f = fixture_with(2);
+
+    ASSERT(weft__waitlist_wake_one(&f->list, &f->sched));
+    ASSERT(weft__waitlist_cancel(&f->list, &f->waiters[0], &f->sched));
+    ASSERT(!weft__waiter_take_granted(&f->waiters[0]));
+    ASSERT(weft__waiter_take_granted(&f->waiters[1]));
+    weft__waitlist_done(&f->list);
+}
+
 TEST(waitlist_wake_all_goes_in_batches)
 {
     struct fixture *f = fixture_with(MANY);
@@ -247,6 +290,7 @@ TEST(waitlist_foreign_wakers_wait_beside_tasks)
     ASSERT(weft__waitlist_wake_one(&f->list, &f->sched));
     ASSERT_EQ(rung, 1);
     ASSERT_EQ(f->count, 0);
+    ASSERT(!weft__waiter_take_granted(&waiter)); /* its owner may poll at any time */
     ASSERT(weft__waitlist_cancel(&f->list, &waiter, &f->sched));
     ASSERT_EQ(f->pushed[0], 1);
     weft__foreign_unref(&bell);
@@ -284,6 +328,13 @@ MISUSE(waitlist_frame_that_dies_with_its_turn)
     struct fixture *f = fixture_with(1);
     (void)weft__waitlist_wake_one(&f->list, &f->sched);
     weft__waiter_check_out(&f->waiters[0]);
+}
+
+MISUSE(waitlist_wake_first_of_nobody)
+{
+    struct fixture *f = fixture_with(0);
+    weft__waitlist_lock(&f->list);
+    weft__waitlist_unlock_wake_first(&f->list, &f->sched);
 }
 
 MISUSE(waitlist_add_twice)

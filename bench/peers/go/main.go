@@ -53,6 +53,12 @@ var cases = []benchCase{
 	{"mem_sleep", 1_000_000, memSleep},
 	{"mem_wait", 1_000_000, memWait},
 	{"tasks100k", 100_000, tasks100k},
+	// Goroutines have stacks: they are what a fiber compares with.
+	{"spawn_fiber", 1_000_000, spawn},
+	{"yield_fiber", 1_000, yield},
+	{"switch_fiber", 500_000, switchToken},
+	{"skynet_fiber", 1_000_000, skynet},
+	{"mem_fiber", 100_000, memWait},
 }
 
 // rounds runs body five times; it does ops operations and returns its checksum.

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# cases.sh WEFT_BENCH - every case of weft, small, on the current-thread runtime and on two workers: it ends, and its checksum is
+# the one that all sides have. Times are not looked at.
+set -u
+program=$1
+failures=0
+
+complain() {
+    printf '%s\n' "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+small() { # CASE: an N that takes no time
+    case $1 in
+    fib) echo 12 ;;
+    skynet*) echo 1000 ;; # a power of ten
+    mem_fiber) echo 200 ;;
+    *) echo 2000 ;;
+    esac
+}
+
+expected() { # CASE N
+    case $1 in
+    fib) echo 144 ;;
+    spawn_join | join_all | ping_pong | skynet*) echo $(($2 * ($2 - 1) / 2)) ;;
+    switch*) echo $((2 * $2)) ;;
+    yield*) echo 1000000 ;; # together
+    *) echo "$2" ;;
+    esac
+}
+
+for case in chained fib join_all mem_fiber mem_wait ping_pong skynet skynet_fiber spawn spawn_fiber spawn_join spawn_remote switch \
+    switch_fiber tasks100k yield yield_fiber; do
+    "$program" --list | grep -qx "$case" || complain "there is no case $case"
+done
+for case in $("$program" --list); do
+    for workers in 0 2; do
+        n=$(small "$case")
+        said=$("$program" "$case" "$workers" "$n" 2>&1 >/dev/null) || complain "$case $workers $n exits with $?"
+        [ "$said" = "checksum $case $(expected "$case" "$n")" ] || complain "$case $workers $n says: $said"
+    done
+done
+[ "$failures" -eq 0 ]
