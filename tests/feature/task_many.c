@@ -5,7 +5,6 @@
 #include "crew.h"
 #include "test.h"
 
-
 static int answers(int value)
 {
     return value;
@@ -29,8 +28,8 @@ static int spawn_and_join(int count)
     int sum = 0;
     for (int i = 0; i < count; i++) {
         int one;
-        int r =
-            i % 2 ? weft_join(weft_go(answers, 1), &one) : weft_join(weft_spawn(answers_too, 1), &one);
+        int r = i % 2 ? weft_join(weft_go(answers, 1), &one)
+                      : weft_join(weft_spawn(answers_too, 1), &one);
         if (r < 0) return r;
         sum += one;
     }

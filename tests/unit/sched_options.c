@@ -206,7 +206,17 @@ TEST(options_beyond_their_limits_are_refused)
 TEST(options_of_other_shapes_are_refused)
 {
     static const char *const shapes[] = {
-        "x", "1x", "1 ", " 1", "0x10", "1.5", "-", "+1", "--1", "9223372036854775808", "9999999999999999999999",
+        "x",
+        "1x",
+        "1 ",
+        " 1",
+        "0x10",
+        "1.5",
+        "-",
+        "+1",
+        "--1",
+        "9223372036854775808",
+        "9999999999999999999999",
     };
     clear_environment();
     for (size_t i = 0; i < ROWS; i++) {
