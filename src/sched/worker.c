@@ -179,7 +179,8 @@ static void finish(struct weft__worker *w, struct weft_task *task)
 {
     const struct weft_site *site = task->site;
     int64_t failure = weft__task_failure(task);
-    weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
+    /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
+    store_release(&w->counts.completed, load_relaxed(&w->counts.completed) + 1); /* relaxed: we alone write it */
     struct weft__join_done done = weft__join_complete(task);
 
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
