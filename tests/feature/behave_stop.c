@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shutdown as a program meets it: with tasks that are queued, wait, yield, ignore the cancel for a
- * while or spawn on; with handles and wakers that are used meanwhile and afterwards; of several
- * runtimes at once.
+ * Shutdown as tasks meet it: those that spawn on, clean up in children, or ignore the cancel for a
+ * while. With other threads at work meanwhile: behave_stop_outside.c.
  */
 #include "bell.h"
 #include "crew.h"
@@ -101,4 +100,144 @@ TEST(stop_waits_for_a_chain_of_spawns_that_dodges_the_sweeps)
 {
     for (size_t i = 0; i < CREW_SIZES; i++)
         chain_is_waited_for(crew_sizes[i]);
+}
+
+static void breeds_without_end(void);
+
+static void breeds_without_end(void)
+{
+    if (load_relaxed(&let_go)) return;
+    (void)weft_detach(weft_go(breeds_without_end));
+}
+
+static void stops_a_breeder(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    clear();
+    crew_start(&crew, 2);
+    if (weft_detach(weft_go(breeds_without_end)) < 0) _exit(2);
+    for (int i = 0; i < 20; i++)
+        if (weft_rt_stop(crew.rt, 1000 * 1000) != -ETIME) _exit(3);
+    store_relaxed(&let_go, true);
+    _exit(weft_rt_stop(crew.rt, -1) == 0 ? 0 : 4);
+}
+
+/* It is named if a sweep meets it, and spoken of if none does; it is never taken for stopped. */
+TEST(stop_of_tasks_that_breed_times_out_and_says_so)
+{
+    struct death d = death_of(stops_a_breeder, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT(strstr(d.said, "not stop\n"));
+}
+
+/* Told to stop, it does its last work in a child of its own: which starts, is cancelled from birth,
+ * and is joined. */
+static int cleans_up(void)
+{
+    fetch_add_relaxed(&born, 1);
+    return weft_yield();
+}
+
+static int works_until_told(void)
+{
+    int of_child = 0;
+    while (weft_yield() == 0) {
+    }
+    int r = weft_join(weft_go(cleans_up), &of_child);
+    if (r == 0 && of_child == -ECANCELED) fetch_add_relaxed(&ended, 1);
+    return -ECANCELED;
+}
+
+struct works_until_told_too {
+    WEFT_FRAME(int);
+    int of_child;
+    struct weft_yield pause;
+    struct weft_join join;
+};
+static weft_async(works_until_told_too)
+{
+    weft_begin;
+    do {
+        weft_await(f->pause, weft_yield);
+    } while (f->pause.ret == 0);
+    weft_await(f->join, weft_join, weft_go(cleans_up), &f->of_child);
+    if (f->join.ret == 0 && f->of_child == -ECANCELED) fetch_add_relaxed(&ended, 1);
+    weft_return(-ECANCELED);
+    weft_end;
+}
+
+TEST(stop_lets_tasks_spawn_for_their_cleanup)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        uint64_t count = test_scaled(200);
+        struct crew crew;
+        clear();
+        crew_start(&crew, crew_sizes[i]);
+        for (uint64_t n = 0; n < count; n++) {
+            ASSERT_OK(weft_detach(weft_go(works_until_told)));
+            ASSERT_OK(weft_detach(weft_spawn(works_until_told_too)));
+        }
+        crew_stop(&crew);
+        ASSERT_EQ(load_relaxed(&born), 2 * count);
+        ASSERT_EQ(load_relaxed(&ended), 2 * count);
+    }
+}
+
+/* ---- those that take their time -------------------------------------------------------------------------- */
+
+/* Ignores the cancel for a while: so many awaits more. */
+static int takes_its_time(int awaits)
+{
+    while (weft_yield() == 0) {
+    }
+    while (awaits-- > 0)
+        if (weft_yield() != -ECANCELED) return -1;
+    fetch_add_relaxed(&ended, 1);
+    return 5;
+}
+
+struct takes_its_time_too {
+    WEFT_FRAME(int);
+    int awaits;
+    struct weft_yield pause;
+};
+static weft_async(takes_its_time_too)
+{
+    weft_begin;
+    do {
+        weft_await(f->pause, weft_yield);
+    } while (f->pause.ret == 0);
+    while (f->awaits-- > 0) {
+        weft_await(f->pause, weft_yield);
+        if (f->pause.ret != -ECANCELED) weft_return(-1);
+    }
+    fetch_add_relaxed(&ended, 1);
+    weft_return(5);
+    weft_end;
+}
+
+/* The answer of one that goes on for a while is what it says, and its handle is good beyond the end. */
+TEST(stop_waits_for_tasks_that_take_their_time)
+{
+    enum { COUNT = 20 };
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        weft_task *task[2 * COUNT];
+        struct crew crew;
+        clear();
+        crew_start(&crew, crew_sizes[i]);
+        for (int n = 0; n < COUNT; n++) {
+            task[2 * n] = weft_go(takes_its_time, n * 50);
+            task[2 * n + 1] = weft_spawn(takes_its_time_too, .awaits = n * 50);
+        }
+        crew_stop(&crew);
+        ASSERT_EQ(load_relaxed(&ended), 2 * COUNT);
+        for (int n = 0; n < 2 * COUNT; n++) {
+            int got = 0;
+            ASSERT(weft_done(task[n]));
+            ASSERT_OK(weft_join(task[n], &got));
+            ASSERT_EQ(got, 5);
+        }
+    }
 }
