@@ -241,3 +241,39 @@ TEST(stop_waits_for_tasks_that_take_their_time)
         }
     }
 }
+
+/* ---- those that can never end -------------------------------------------------------------------------------- */
+
+static weft_task *_Atomic other_half; /* release and acquire: the handle, from one to the other */
+
+static int joins_the_other(weft_task *other)
+{
+    fetch_add_relaxed(&born, 1);
+    while (!other && !(other = exchange_acquire(&other_half, NULL)))
+        (void)weft_yield();
+    fetch_add_relaxed(&born, 1);
+    return weft_join(other, (int *)NULL);
+}
+
+/* A join passes the cancel on, and waits: each of the two for the other. */
+static void stops_a_circle(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    clear();
+    crew_start(&crew, 2);
+    weft_task *one = weft_go_as((.name = "one"), joins_the_other, NULL);
+    weft_task *two = weft_go_as((.name = "two"), joins_the_other, one);
+    store_release(&other_half, two);
+    CREW_UNTIL(load_relaxed(&born) == 4);
+    _exit(weft_rt_stop(crew.rt, 1000 * 1000) == -ETIME ? 0 : 3);
+}
+
+TEST(stop_names_tasks_that_join_each_other)
+{
+    struct death d = death_of(stops_a_circle, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT(strstr(d.said, "task 'one'"));
+    ASSERT(strstr(d.said, "task 'two'"));
+}

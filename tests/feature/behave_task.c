@@ -117,14 +117,16 @@ static void run_in_order(const struct order *o)
 static void all_orders(struct crew *crew)
 {
     (void)crew;
-    for (int i = 0; i < CANCEL_WHENS * SPENDS * REFERENCES * 2; i++) {
-        run_in_order(&(struct order){
-            .cancel = i % CANCEL_WHENS,
-            .spend = i / CANCEL_WHENS % SPENDS,
-            .reference = i / CANCEL_WHENS / SPENDS % REFERENCES,
-            .fiber = i / CANCEL_WHENS / SPENDS / REFERENCES,
-        });
-    }
+    for (int cancel = 0; cancel < CANCEL_WHENS; cancel++)
+        for (int spend = 0; spend < SPENDS; spend++)
+            for (int reference = 0; reference < REFERENCES; reference++)
+                for (int fiber = 0; fiber < 2; fiber++)
+                    run_in_order(&(struct order){
+                        (enum cancel_when)cancel,
+                        (enum spend)spend,
+                        (enum reference)reference,
+                        fiber,
+                    });
 }
 
 TEST(task_events_in_every_order)
