@@ -185,6 +185,35 @@ TEST(stop_lets_tasks_spawn_for_their_cleanup)
     }
 }
 
+static void knows_from_birth(void)
+{
+    if (weft_yield() == -ECANCELED) fetch_add_relaxed(&ended, 1);
+}
+
+static int bears_when_told(void)
+{
+    while (weft_yield() == 0) {
+    }
+    for (int i = 0; i < 10; i++)
+        if (weft_detach(weft_go(knows_from_birth)) == 0) fetch_add_relaxed(&born, 1);
+    return -ECANCELED;
+}
+
+/* What is born while the runtime closes needs no sweep: its first await answers. */
+TEST(stop_tasks_born_meanwhile_are_cancelled_from_birth)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        clear();
+        crew_start(&crew, crew_sizes[i]);
+        for (uint64_t n = 0; n < test_scaled(100); n++)
+            ASSERT_OK(weft_detach(weft_go(bears_when_told)));
+        crew_stop(&crew);
+        ASSERT_EQ(load_relaxed(&born), 10 * test_scaled(100));
+        ASSERT_EQ(load_relaxed(&ended), load_relaxed(&born));
+    }
+}
+
 /* ---- those that take their time -------------------------------------------------------------------------- */
 
 /* Ignores the cancel for a while: so many awaits more. */
