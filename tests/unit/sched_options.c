@@ -236,6 +236,7 @@ TEST(options_refused_are_not_half_filled)
     struct death d = death_of(fills, &o);
     ASSERT_EQ(d.code, 0);
     int kept = dup(STDERR_FILENO);
+    ASSERT(kept >= 0);
     ASSERT(freopen("/dev/null", "w", stderr) != NULL);
     ASSERT_EQ(weft__options_fill(&o), -EINVAL);
     dup2(kept, STDERR_FILENO);
