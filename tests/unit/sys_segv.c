@@ -16,17 +16,18 @@
 
 /* ---- the question ---- */
 
-static const volatile char *const nowhere = (const volatile char *)24;
+/* volatile: the compiler must not know where that is. */
+static const volatile char *volatile nowhere = (const volatile char *)24;
 
 static bool says_yes(const void *addr)
 {
-    weft__segv_say(addr == (const void *)nowhere ? "yes\n" : "other\n", 4);
+    weft__segv_say(addr == (const void *)(uintptr_t)nowhere ? "yes\n" : "other\n", 4);
     return true;
 }
 
 static bool says_no(const void *addr)
 {
-    weft__segv_say(addr == (const void *)nowhere ? "no\n" : "other\n", 3);
+    weft__segv_say(addr == (const void *)(uintptr_t)nowhere ? "no\n" : "other\n", 3);
     return false;
 }
 
@@ -82,7 +83,7 @@ static void jumps_out(int signal, siginfo_t *info, void *context)
 {
     (void)signal;
     (void)context;
-    called = info->si_addr == (void *)nowhere;
+    called = info->si_addr == (void *)(uintptr_t)nowhere;
     siglongjmp(way_out, 1);
 }
 
