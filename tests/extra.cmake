@@ -34,6 +34,7 @@ find_program(WEFT_CXX NAMES g++ clang++-19 c++)
 set(package ${CMAKE_CURRENT_SOURCE_DIR}/package)
 
 weft_script_test(NAME dev_script LABEL package COMMAND sh ${package}/dev.sh ${PROJECT_SOURCE_DIR}/dev)
+weft_script_test(NAME documents LABEL package COMMAND sh ${package}/docs.sh ${PROJECT_SOURCE_DIR})
 weft_script_test(NAME public_headers LABEL package
   COMMAND sh ${package}/headers.sh ${PROJECT_SOURCE_DIR}/include ${CMAKE_C_COMPILER})
 weft_script_test(NAME fiber_cross LABEL package COMMAND sh ${package}/fiber_cross.sh ${PROJECT_SOURCE_DIR})

@@ -225,7 +225,9 @@ struct weft__where {
     } while (0)
 
 /* The same with the child's frame on the heap: recursion. `box` is a pointer in the frame, struct fn *. What comes of
- * it, -ENOMEM included, is weft_unbox(box), which frees. */
+ * it, -ENOMEM included, is weft_unbox(box), which frees.
+ * Each poll calls through all levels, for 64 bytes of stack a level, or 144 where nothing is optimised: 50,000 levels fit
+ * on a thread of 8 MiB. What goes deeper spawns and joins: that waits without a stack. */
 #define weft_await_boxed(box, fn, ...)                                                             \
     do {                                                                                           \
         WEFT__LIVES_ON(box);                                                                       \

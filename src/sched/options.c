@@ -17,14 +17,28 @@ struct variable {
     int64_t most;
 };
 
+/* Digits, perhaps behind a minus. By hand: strtoll says by errno alone that a number did not fit. */
+static bool number_of(const char *text, int64_t *into)
+{
+    bool negative = *text == '-';
+    int64_t value = 0;
+    text += negative;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9') return false;
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *text - '0', &value)) return false;
+    }
+    *into = negative ? -value : value;
+    return true;
+}
+
 /* 1: there, and read into *into. 0: not set. -EINVAL: set to something else, which was said. */
 static int from_environment(const struct variable *v, int64_t *into)
 {
     const char *text = getenv(v->name);
-    char *end;
+    int64_t value = 0;
     if (!text || !*text) return 0;
-    long long value = strtoll(text, &end, 10); /* beyond its range it answers the limit, which is refused below */
-    if (*end || value < v->least || value > v->most) {
+    if (!number_of(text, &value) || value < v->least || value > v->most) {
         fprintf(stderr, "weft: %s=%s: want a number from %lld to %lld\n", v->name, text, (long long)v->least, (long long)v->most);
         return -EINVAL;
     }

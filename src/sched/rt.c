@@ -334,7 +334,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 
 static void add_counts(const struct weft__worker *w, weft_stats *s)
 {
-    s->spawned += load_relaxed(&w->slab.allocated); /* relaxed, all: counts */
+    s->spawned += load_relaxed(&w->counts.spawned); /* relaxed, all: counts */
     s->completed += load_relaxed(&w->counts.completed);
     s->polls += load_relaxed(&w->counts.polls);
     s->steals += load_relaxed(&w->counts.steals);

@@ -29,7 +29,8 @@
 
 /* Counters of one worker. The owner writes, anybody reads: relaxed on both sides. */
 struct weft__counts {
-    _Atomic uint64_t completed;     /* those spawned are the slab's `allocated` */
+    _Atomic uint64_t spawned;
+    _Atomic uint64_t completed;     /* [rt-ended] */
     _Atomic uint64_t polls;         /* also the worker's tick: others see by it whether it moves */
     _Atomic uint64_t steals;        /* visits that brought something */
     _Atomic uint64_t stolen;        /* tasks */

@@ -156,6 +156,7 @@ weft_task *weft__task_start(weft_task *task)
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
     if (w) {
+        weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);
         return task;
     }

@@ -6,9 +6,10 @@
  *     2  wait until nobody is inside the gate: what they spawned is in the registry
  *     3  sweep the registry: cancel every task that lives and lacks the bit, push those that slept
  *     4  if any lived, let them run and sweep again
- *     5  a sweep that began after the gate was empty and found none: done
+ *     5  a sweep that began after the gate was empty found none, and as many have ended as were spawned: done
  * Every task starts, even so, meets -ECANCELED at its first await and unwinds. A worker that spawns while its look at the stage is old makes a task that is not
- * cancelled; the running task that spawned it lives, so another sweep follows. What does not stop by the deadline is named and left alone: it may be
+ * cancelled; the running task that spawned it lives, so another sweep follows. A sweep alone does not tell that nobody lives: a task can spawn into a block
+ * that the sweep has passed, and end before the sweep comes to its own. What does not stop by the deadline is named and left alone: it may be
  * running, and nothing is ever freed under itself.
  */
 #include "sched/stop.h"
@@ -52,6 +53,19 @@ static uint64_t sweep_once(struct weft_rt *rt, bool name_them)
     return s.live;
 }
 
+/* Has every task ended that was ever spawned? The ends are read first: then each spawn by a task whose end was seen is seen as well, and
+ *     ends as read <= ends at the moment between <= spawns at that moment <= spawns as read
+ * so that equal means none was alive at that moment, and nobody was there to spawn another. */
+static bool all_ended(const struct weft_rt *rt)
+{
+    uint64_t ends = 0;
+    uint64_t spawns = 0;
+    for (uint32_t i = 0; i < rt->worker_count; i++) ends += load_acquire(&rt->workers[i].counts.completed); /* [rt-ended] with finish */
+    for (uint32_t i = 0; i < rt->worker_count; i++) spawns += load_relaxed(&rt->workers[i].counts.spawned); /* relaxed, both: ordered by the acquires, */
+    spawns += load_relaxed(&rt->spawned_outside);                                                           /* and by the gate */
+    return ends == spawns;
+}
+
 /* Between two sweeps: a current-thread runtime is turned, others are given a moment. */
 static void let_them_run(struct weft_rt *rt, unsigned round)
 {
@@ -71,15 +85,22 @@ static void gate_close(struct weft_rt *rt)
     while (load_acquire(&rt->gate) != 0) weft__thread_yield(); /* [rt-gate] with spawn: what they made is in the registry */
 }
 
+/* Time is up: names them. Nobody there to be named: they have ended just now, or dodge the sweeps. */
+static int give_up(struct weft_rt *rt)
+{
+    if (sweep_once(rt, true) == 0) {
+        if (all_ended(rt)) return 0;
+        fprintf(stderr, "weft: tasks that spawn others and end do not stop\n");
+    }
+    return -ETIME;
+}
+
 int weft__stop_tasks(struct weft_rt *rt, int64_t timeout_ns)
 {
     int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
     gate_close(rt);
-    for (unsigned round = 0; sweep_once(rt, false) > 0; round++) {
-        if (weft__clock_now() >= until) {
-            (void)sweep_once(rt, true);
-            return -ETIME;
-        }
+    for (unsigned round = 0; sweep_once(rt, false) > 0 || !all_ended(rt); round++) {
+        if (weft__clock_now() >= until) return give_up(rt);
         let_them_run(rt, round);
     }
     return 0;

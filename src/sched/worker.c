@@ -216,7 +216,8 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);
     if (answer == WEFT_READY) {
-        weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
+        /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
+        store_release(&w->counts.completed, load_relaxed(&w->counts.completed) + 1); /* relaxed: we alone write it */
         if (task != joined || !weft__state_complete_own(task)) finish(w, task);
     } else if (cx.yielded || weft__state_end_poll(task) == WEFT__STATE_REQUEUE) {
         weft__worker_push_back(w, task);

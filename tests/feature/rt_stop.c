@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stopping a runtime: whatever its tasks do, they end or are named; and threads that still spawn.
+ */
+#include "crew.h"
+#include "death.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static _Atomic uint32_t begun;
+static _Atomic uint32_t ended;
+static _Atomic bool let_go;
+
+static int yields_until_told(void)
+{
+    int r = 0;
+    fetch_add_relaxed(&begun, 1);
+    while (r == 0)
+        r = weft_yield();
+    fetch_add_relaxed(&ended, 1);
+    return r;
+}
+
+struct yields_until_told_too {
+    WEFT_FRAME(int);
+    struct weft_yield pause;
+};
+static weft_async(yields_until_told_too)
+{
+    weft_begin;
+    fetch_add_relaxed(&begun, 1);
+    do {
+        weft_await(f->pause, weft_yield);
+    } while (f->pause.ret == 0);
+    fetch_add_relaxed(&ended, 1);
+    weft_return(f->pause.ret);
+    weft_end;
+}
+
+/* Waits for ever: nobody has its waker. */
+struct forever {
+    WEFT_FRAME(int);
+};
+static weft_poll forever_poll(void *frame, weft_cx *cx)
+{
+    struct forever *f = frame;
+    if (!f->weft__at) fetch_add_relaxed(&begun, 1);
+    f->weft__at = 1;
+    f->ret = weft_cx_cancelled(cx);
+    if (f->ret == 0) return WEFT_PENDING;
+    fetch_add_relaxed(&ended, 1);
+    return WEFT_READY;
+}
+
+static int waits_in_join(void)
+{
+    int got = 0;
+    fetch_add_relaxed(&begun, 1);
+    int r = weft_join(weft_spawn(forever), &got);
+    fetch_add_relaxed(&ended, 1);
+    return r < 0 ? r : got;
+}
+
+static void leaves_tasks_of_all_kinds(struct crew *crew)
+{
+    uint32_t count = (uint32_t)test_scaled(400);
+    (void)crew;
+    store_relaxed(&begun, 0);
+    store_relaxed(&ended, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        ASSERT_OK(weft_detach(weft_go(yields_until_told)));
+        ASSERT_OK(weft_detach(weft_spawn(yields_until_told_too)));
+        ASSERT_OK(weft_detach(weft_spawn(forever)));
+        ASSERT_OK(weft_detach(weft_go(waits_in_join)));
+    }
+}
+
+/* Queued, waiting or yielding: what began has unwound when stop returns, and all of it began. */
+TEST(rt_stop_ends_tasks_wherever_they_are)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        crew_start(&crew, crew_sizes[i]);
+        leaves_tasks_of_all_kinds(&crew);
+        crew_stop(&crew);
+        ASSERT_EQ(load_relaxed(&begun), test_scaled(400) * 5);
+        ASSERT_EQ(load_relaxed(&ended), load_relaxed(&begun));
+    }
+}
+
+static void stops_with_tasks(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    crew_start(&crew, 2);
+    leaves_tasks_of_all_kinds(&crew);
+    crew_stop(&crew);
+}
+
+/* A task that hands on the -ECANCELED of its child has not failed, whichever of the two is told first. */
+TEST(rt_stop_reports_no_failures)
+{
+    struct death d = death_of(stops_with_tasks, NULL);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, "");
+}
+
+static int stops_its_own(void)
+{
+    return weft_rt_stop(weft_rt_current(), -1);
+}
+
+struct stops_its_own_too {
+    WEFT_FRAME(int);
+};
+static weft_async(stops_its_own_too)
+{
+    weft_begin;
+    weft_return(weft_rt_stop(weft_rt_current(), -1));
+    weft_end;
+}
+
+static void from_inside(struct crew *crew)
+{
+    int got;
+    (void)crew;
+    ASSERT_OK(weft_join(weft_go(stops_its_own), &got));
+    ASSERT_EQ(got, -EDEADLK);
+    ASSERT_OK(weft_join(weft_spawn(stops_its_own_too), &got));
+    ASSERT_EQ(got, -EDEADLK);
+}
+
+TEST(rt_stop_from_inside_is_refused)
+{
+    crew_each(from_inside);
+}
+
+static unsigned lines_of(const char *text)
+{
+    unsigned count = 0;
+    for (; *text; text++)
+        count += *text == '\n';
+    return count;
+}
+
+static int stubborn(void)
+{
+    fetch_add_relaxed(&begun, 1);
+    while (!load_relaxed(&let_go))
+        (void)weft_yield();
+    return 0;
+}
+
+/* Whatever is said meanwhile goes nowhere. */
+static int stderr_away(void)
+{
+    int kept = dup(STDERR_FILENO);
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (kept < 0 || nowhere < 0) _exit(9);
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+    return kept;
+}
+
+/* Stops time out, however short they are, until the polite one has ended: the stubborn one lets it
+ * through. Only then is it certain who is named. */
+static void stop_often(void *workers)
+{
+    struct crew crew;
+    store_relaxed(&begun, 0);
+    crew_start(&crew, *(int *)workers);
+    weft_task *polite = weft_go(yields_until_told);
+    if (weft_detach(weft_go(stubborn)) < 0) _exit(2);
+    CREW_UNTIL(load_relaxed(&begun) == 2);
+    crew_release_driver(&crew);
+    int kept = stderr_away();
+    do {
+        if (weft_rt_stop(crew.rt, 1000 * 1000) != -ETIME) _exit(3);
+    } while (!weft_done(polite));
+    if (kept < 0 || dup2(kept, STDERR_FILENO) < 0) _exit(9);
+    if (weft_rt_stop(crew.rt, 0) != -ETIME) _exit(4);
+    weft_task *late = weft_go(stubborn);
+    if (late) _exit(5);
+    store_relaxed(&let_go, true);
+    if (weft_rt_stop(crew.rt, -1) != 0) _exit(6);
+    _exit(weft_detach(polite));
+}
+
+TEST(rt_stop_names_who_does_not_stop_and_may_be_repeated)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        int workers = crew_sizes[i];
+        struct death d = death_of(stop_often, &workers);
+        ASSERT_EQ(d.signal, 0);
+        ASSERT_EQ(d.code, 0);
+        ASSERT_EQ(lines_of(d.said), 1);
+        ASSERT(strstr(d.said, "task 'stubborn'"));
+    }
+}
+
+static void leaves_a_hundred(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    store_relaxed(&begun, 0);
+    crew_start(&crew, 2);
+    for (int i = 0; i < 100; i++)
+        if (weft_detach(weft_go(stubborn)) < 0) _exit(2);
+    if (weft_rt_stop(crew.rt, 0) != -ETIME) _exit(3);
+    store_relaxed(&let_go, true);
+    _exit(weft_rt_stop(crew.rt, -1) == 0 ? 0 : 4);
+}
+
+TEST(rt_stop_names_some_of_many)
+{
+    struct death d = death_of(leaves_a_hundred, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_EQ(lines_of(d.said), 33);
+    ASSERT(strstr(d.said, "weft: 68 more tasks do not stop\n"));
+}
+
+/* ---- threads that spawn meanwhile ------------------------------------------------------------------ */
+
+static int answers(int value)
+{
+    return value;
+}
+
+struct spawner {
+    pthread_t thread;
+    weft_rt *rt;
+};
+
+/* Threads that spawn while the runtime closes are served or refused, and nothing stays. */
+static void *spawn_until_refused(void *arg)
+{
+    struct spawner *me = arg;
+    for (;;) {
+        weft_task *task = weft_go_as((.rt = me->rt), answers, 1);
+        if (!task) break;
+        ASSERT_OK(weft_detach(task));
+        fetch_add_relaxed(&begun, 1);
+    }
+    return NULL;
+}
+
+/* Whoever uses a runtime has to know that it is there: the last stop comes when the threads have left. */
+TEST(rt_stop_while_threads_spawn)
+{
+    for (uint64_t round = 0; round < test_scaled(40); round++) {
+        struct spawner s[3];
+        weft_rt *rt;
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1 + (int)(round % 3)}, &rt));
+        store_relaxed(&begun, 0);
+        store_relaxed(&let_go, false);
+        weft_task *keeper = weft_go_as((.rt = rt), stubborn);
+        for (int i = 0; i < 3; i++) {
+            s[i] = (struct spawner){.rt = rt};
+            ASSERT_OK(pthread_create(&s[i].thread, NULL, spawn_until_refused, &s[i]));
+        }
+        CREW_UNTIL(load_relaxed(&begun) > 100);
+        ASSERT_EQ(weft_rt_stop(rt, 0), -ETIME);
+        for (int i = 0; i < 3; i++)
+            ASSERT_OK(pthread_join(s[i].thread, NULL));
+        store_relaxed(&let_go, true);
+        ASSERT_OK(weft_rt_stop(rt, -1));
+        ASSERT_OK(weft_detach(keeper));
+    }
+}

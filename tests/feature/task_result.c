@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a task gives back: results of every size and sign, structs, frames of any size; failures that
+ * nobody reads.
+ */
+#include "crew.h"
+#include "death.h"
+#include "test.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+/* ---- results: every size and sign ---------------------------------------------------------------- */
+
+/* The same function twice: as a fiber's plain function and as a stackless one. */
+#define ECHO(T, name)                                                                              \
+    static T go_##name(T value)                                                                    \
+    {                                                                                              \
+        return value;                                                                              \
+    }                                                                                              \
+    struct echo_##name {                                                                           \
+        WEFT_FRAME(T);                                                                             \
+        T value;                                                                                   \
+    };                                                                                             \
+    static weft_async(echo_##name)                                                                 \
+    {                                                                                              \
+        weft_begin;                                                                                \
+        weft_return(f->value);                                                                     \
+        weft_end;                                                                                  \
+    }
+ECHO(signed char, i8)
+ECHO(unsigned char, u8)
+ECHO(short, i16)
+ECHO(unsigned short, u16)
+ECHO(int, i32)
+ECHO(unsigned, u32)
+ECHO(long, i64)
+ECHO(unsigned long, u64)
+ECHO(bool, truth)
+ECHO(void *, pointer)
+
+#define EXPECT_ECHO(T, name, given)                                                                \
+    do {                                                                                           \
+        struct {                                                                                   \
+            unsigned char before[8];                                                               \
+            T got;                                                                                 \
+            unsigned char after[8];                                                                \
+        } fiber, stackless;                                                                        \
+        memset(&fiber, 0x5a, sizeof(fiber));                                                       \
+        memset(&stackless, 0x5a, sizeof(stackless));                                               \
+        ASSERT_OK(weft_join(weft_go(go_##name, given), &fiber.got));                               \
+        ASSERT_OK(weft_join(weft_spawn(echo_##name, given), &stackless.got));                      \
+        ASSERT(fiber.got == (given));                                                              \
+        ASSERT(stackless.got == (given));                                                          \
+        ASSERT_EQ(fiber.after[0], 0x5a);                                                           \
+        ASSERT_EQ(stackless.after[0], 0x5a);                                                       \
+    } while (0)
+
+static void results(struct crew *crew)
+{
+    (void)crew;
+    EXPECT_ECHO(signed char, i8, (signed char)SCHAR_MIN);
+    EXPECT_ECHO(signed char, i8, (signed char)-1);
+    EXPECT_ECHO(unsigned char, u8, (unsigned char)UCHAR_MAX);
+    EXPECT_ECHO(short, i16, (short)SHRT_MIN);
+    EXPECT_ECHO(short, i16, (short)SHRT_MAX);
+    EXPECT_ECHO(unsigned short, u16, (unsigned short)USHRT_MAX);
+    EXPECT_ECHO(int, i32, INT_MIN);
+    EXPECT_ECHO(int, i32, INT_MAX);
+    EXPECT_ECHO(unsigned, u32, UINT_MAX);
+    EXPECT_ECHO(long, i64, LONG_MIN);
+    EXPECT_ECHO(long, i64, LONG_MAX);
+    EXPECT_ECHO(unsigned long, u64, ULONG_MAX);
+    EXPECT_ECHO(bool, truth, true);
+    EXPECT_ECHO(bool, truth, false);
+    EXPECT_ECHO(void *, pointer, (void *)&crew);
+}
+
+TEST(task_results_of_every_size_and_sign)
+{
+    crew_each(results);
+}
+
+struct wide {
+    long part[40];
+};
+struct fill {
+    WEFT_FRAME(struct wide);
+    long base;
+    struct weft_yield pause;
+};
+static weft_async(fill)
+{
+    weft_begin;
+    weft_await(f->pause, weft_yield);
+    for (int i = 0; i < 40; i++)
+        f->ret.part[i] = f->base + i;
+    weft_end;
+}
+
+struct fill_fiber {
+    WEFT_FRAME(struct wide);
+    long base;
+};
+static weft_fiber(fill_fiber)
+{
+    (void)weft_yield();
+    for (int i = 0; i < 40; i++)
+        f->ret.part[i] = f->base + i;
+}
+
+static void structs(struct crew *crew)
+{
+    struct wide one;
+    struct wide two;
+    (void)crew;
+    ASSERT_OK(weft_join(weft_spawn(fill, .base = 7), &one));
+    ASSERT_OK(weft_join(weft_spawn(fill_fiber, .base = 7), &two));
+    for (int i = 0; i < 40; i++) {
+        ASSERT_EQ(one.part[i], 7 + i);
+        ASSERT_EQ(two.part[i], 7 + i);
+    }
+    one = weft_run(fill, .base = 1);
+    two = weft_run(fill_fiber, .base = 1);
+    ASSERT_EQ(one.part[39], 40);
+    ASSERT_EQ(two.part[39], 40);
+}
+
+TEST(task_results_that_are_structs)
+{
+    crew_each(structs);
+}
+
+/* ---- frames that do not fit a block ----------------------------------------------------------------- */
+
+struct large {
+    WEFT_FRAME(int);
+    int base;
+    int i;
+    struct weft_yield pause;
+    int room[1000];
+};
+static weft_async(large)
+{
+    weft_begin;
+    for (f->i = 0; f->i < 1000; f->i++) {
+        f->room[f->i] = f->base + f->i;
+        if (f->i % 100 == 0) weft_await(f->pause, weft_yield);
+    }
+    for (f->i = 0; f->i < 1000; f->i++)
+        f->ret += f->room[f->i] == f->base + f->i;
+    weft_end;
+}
+
+static void boxes(struct crew *crew)
+{
+    weft_task *task[50];
+    (void)crew;
+    for (int i = 0; i < 50; i++)
+        task[i] = weft_spawn(large, .base = i);
+    for (int i = 0; i < 50; i++) {
+        int got;
+        if (i % 5 == 4) {
+            ASSERT_OK(weft_detach(task[i]));
+            continue;
+        }
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, 1000);
+    }
+}
+
+TEST(task_frames_over_a_kibibyte)
+{
+    crew_each(boxes);
+}
+
+/* ---- failures that nobody reads ---------------------------------------------------------------------- */
+
+static void drops_failures(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    crew_start(&crew, 2);
+    weft_task *early = weft_spawn(echo_i16, -EPIPE);
+    weft_task *late = weft_spawn(echo_i8, -EAGAIN);
+    weft_task *good = weft_spawn(echo_u32, UINT_MAX);
+    CREW_UNTIL(weft_done(late));
+    weft_task *shared = weft_ref(late);
+    if (weft_detach(early) < 0 || weft_detach(late) < 0 || weft_detach(good) < 0) _exit(2);
+    weft_unref(shared);
+    crew_stop(&crew);
+}
+
+/* Of any size, whether the handle is dropped before the end or after it. */
+TEST(task_failures_that_nobody_reads_are_reported)
+{
+    struct death d = death_of(drops_failures, NULL);
+    ASSERT_EQ(d.code, 0);
+    ASSERT(strstr(d.said, "task 'echo_i16'"));
+    ASSERT(strstr(d.said, "EPIPE"));
+    ASSERT(strstr(d.said, "task 'echo_i8'"));
+    ASSERT(strstr(d.said, "EAGAIN"));
+    ASSERT(!strstr(d.said, "echo_u32"));
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# docs.sh ROOT - what the documents name is there: commands of ./dev, tests, and files on the map.
+set -u
+cd "$1" || exit 1
+failures=0
+
+complain() {
+    printf '%s\n' "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# ---- ./dev: every command that the help or a page names is one, has its function, and the other way round
+
+commands=$(sed -n 's/^\([a-z |]*\)) "do_$command".*/\1/p' dev | tr -d ' ' | tr '|' '\n')
+[ -n "$commands" ] || complain "dev has changed its shape: its commands are not found"
+for command in $(sed -n '/^usage: /,/^END/s/^  \([a-z][a-z]*\) .*/\1/p' dev); do
+    [ "$command" = help ] || echo "$commands" | grep -qx "$command" || complain "./dev help names '$command', which is not there"
+done
+for command in $commands; do
+    grep -q "^do_$command() {" dev || complain "./dev $command has no function"
+    sed -n '/^usage: /,/^END/p' dev | grep -q "^  $command" || complain "./dev help does not name '$command'"
+done
+for command in $(grep -oh '\./dev [a-z][a-z]*' README.md CONTRIBUTING.md docs/*.md docs/decisions/*.md | cut -d' ' -f2 | sort -u); do
+    [ "$command" = help ] || echo "$commands" | grep -qx "$command" || complain "a page names './dev $command', which is not there"
+done
+
+# ---- tests: those of weft that the page on Tokio's behaviours names. A row of its tables is | Tokio | asserts | weft |.
+
+# Of the last column only; pieces of it that are code.
+named=$(awk -F'|' '/^\|/ { print $(NF - 1) } /^## Beyond/ { rest = 1 } rest' docs/decisions/0004-tokio-behaviours.md | grep -o '`[a-z0-9_]*`' | tr -d '`' | sort -u)
+[ -n "$named" ] || complain "no test is named"
+for name in $named; do
+    case $name in
+    weft_* | block_on | budget | next) continue ;; # of the interface, not tests
+    esac
+    [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^TEST(_WITH)?\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
+done
+for path in $(grep -o '`tests/[a-z_/]*\.c`' docs/decisions/0004-tokio-behaviours.md | tr -d '`' | sort -u); do
+    [ -e "$path" ] || complain "0004 names $path, which is not there"
+done
+
+# ---- the map: every source and every feature test has a word in it
+
+for file in src/*/*.c tests/feature/*.c; do
+    stem=$(basename "$file" .c)
+    grep -q "\`[a-z_/]*$stem\(\.c\|\.h\)\?\`" docs/ARCHITECTURE.md || complain "docs/ARCHITECTURE.md has no word on $file"
+done
+
+[ "$failures" -eq 0 ]
