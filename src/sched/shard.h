@@ -40,7 +40,8 @@ static inline void weft__shard_init(struct weft__shard *shard, uint32_t index)
 static inline void weft__shard_turn(struct weft__shard *shard, uint32_t driver)
 {
     weft_dassert(shard->driver == driver);
-    store_relaxed(&shard->turns, load_relaxed(&shard->turns) + 1); /* relaxed: one writer, a count */
+    /* relaxed, both: one writer, and a count */
+    store_relaxed(&shard->turns, load_relaxed(&shard->turns) + 1);
 }
 
 #endif

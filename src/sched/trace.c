@@ -125,7 +125,8 @@ static void print(struct weft__trace *trace, struct weft_rt *rt, uint32_t still,
 
 void weft__trace_init(struct weft__trace *trace, unsigned interval_ms, int64_t now)
 {
-    *trace = (struct weft__trace){.interval_ns = WEFT__NEVER, .began_at = now, .next_at = WEFT__NEVER};
+    *trace =
+        (struct weft__trace){.interval_ns = WEFT__NEVER, .began_at = now, .next_at = WEFT__NEVER};
     if (interval_ms == 0) return;
     trace->interval_ns = interval_ms * WEFT__NS_PER_MS;
     trace->next_at = now + trace->interval_ns;

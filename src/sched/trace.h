@@ -26,12 +26,12 @@ struct weft__trace_facts {
     uint32_t worker_count;
     uint32_t sleeping;
     uint32_t searching;
-    uint32_t still;                 /* workers that stand still with work behind them */
-    bool injected;                  /* something lies in the inject queue */
-    uint64_t tasks;                 /* that live */
-    const uint64_t *queued;         /* by worker */
-    weft_stats since;               /* the line before */
-    uint64_t turns;                 /* since then, of all shards */
+    uint32_t still;         /* workers that stand still with work behind them */
+    bool injected;          /* something lies in the inject queue */
+    uint64_t tasks;         /* that live */
+    const uint64_t *queued; /* by worker */
+    weft_stats since;       /* the line before */
+    uint64_t turns;         /* since then, of all shards */
 };
 
 /* Longest line: 20 digits and a blank for each worker, and the rest. */
@@ -41,10 +41,10 @@ struct weft__trace_facts {
 size_t weft__trace_format(const struct weft__trace_facts *facts, char *into, size_t bytes);
 
 struct weft__trace {
-    int64_t interval_ns;            /* WEFT__NEVER: nothing is printed */
+    int64_t interval_ns; /* WEFT__NEVER: nothing is printed */
     int64_t began_at;
-    int64_t next_at;                /* when the next line is due; WEFT__NEVER: never */
-    weft_stats before;              /* at the last line, as the next one */
+    int64_t next_at;   /* when the next line is due; WEFT__NEVER: never */
+    weft_stats before; /* at the last line, as the next one */
     uint64_t turns_before;
 };
 

@@ -41,10 +41,11 @@ bool weft__watch_rest(struct weft__watch *watch, int64_t until_ns)
 bool weft__watch_doze(struct weft__watch *watch, const struct weft__idle *idle, int64_t until_ns)
 {
     store_relaxed(&watch->asleep, true); /* relaxed: ordered by the fence */
-    fence_seq_cst();                     /* [watch-sb] with stir: we see its bit off, or it sees this */
+    fence_seq_cst(); /* [watch-sb] with stir: we see its bit off, or it sees this */
     bool may = weft__idle_sleeping(idle) == idle->worker_count;
     bool slept = may && !weft__park(&watch->park, until_ns);
-    store_relaxed(&watch->asleep, false); /* relaxed: who still reads true brings a token too many */
+    /* relaxed: who still reads true brings a token too many */
+    store_relaxed(&watch->asleep, false);
     return slept;
 }
 

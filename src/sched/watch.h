@@ -79,7 +79,8 @@ static inline void weft__leave_take_back(struct weft__leave *leave)
 
 /* Thief: may it rob the worker whose count this is? The count is looked at only if there is a leave:
  * its line is the victim's own, which writes it with each poll. */
-static inline bool weft__leave_stands(const struct weft__leave *leave, const _Atomic uint64_t *polls)
+static inline bool weft__leave_stands(const struct weft__leave *leave,
+                                      const _Atomic uint64_t *polls)
 {
     uint64_t word = load_relaxed(&leave->word); /* relaxed: behind the thief's fence, or a hint */
     return word && word == load_relaxed(polls) + 1; /* relaxed: late by a moment at worst */

@@ -39,7 +39,8 @@ static void run_program(const struct program *p, int quit)
     char byte;
     int got;
     setenv("WEFT_SCHEDTRACE", "1", 1);
-    crew_start_with(&crew, &(weft_rt_opts){.workers = p->workers, .name = p->name, .monitor_us = p->monitor});
+    crew_start_with(
+        &crew, &(weft_rt_opts){.workers = p->workers, .name = p->name, .monitor_us = p->monitor});
     weft_task *task = p->busy ? weft_go(yields_until_over) : NULL;
     while (read(quit, &byte, 1) > 0) {
     }
@@ -102,12 +103,17 @@ static struct said read_line(struct traced *t, const char *name)
     char inject[8];
     unsigned long tasks, queued, spawned, completed, steals, parks, spills, rescued, turns;
     ASSERT(fgets(line, sizeof(line), t->said) != NULL);
-    int count = sscanf(line, "SCHED %15s %ldms: workers=%u sleeping=%u searching=%u still=%u inject=%7s tasks=%lu queued=%lu [%63[0-9 ]]", who,
-                       &s.uptime_ms, &s.workers, &s.sleeping, &searching, &still, inject, &tasks, &queued, queues);
+    int count = sscanf(
+        line,
+        "SCHED %15s %ldms: workers=%u sleeping=%u searching=%u still=%u inject=%7s tasks=%lu queued=%lu [%63[0-9 ]]",
+        who, &s.uptime_ms, &s.workers, &s.sleeping, &searching, &still, inject, &tasks, &queued,
+        queues);
     ASSERT_EQ(count, 10);
     const char *rest = strchr(line, ']');
-    count = sscanf(rest, "] spawned=+%lu completed=+%lu polls=+%lu steals=+%lu parks=+%lu spills=+%lu rescued=+%lu turns=+%lu", &spawned,
-                   &completed, &s.polls, &steals, &parks, &spills, &rescued, &turns);
+    count = sscanf(
+        rest,
+        "] spawned=+%lu completed=+%lu polls=+%lu steals=+%lu parks=+%lu spills=+%lu rescued=+%lu turns=+%lu",
+        &spawned, &completed, &s.polls, &steals, &parks, &spills, &rescued, &turns);
     ASSERT_EQ(count, 8);
     ASSERT_STR(who, name);
     return s;
@@ -116,7 +122,8 @@ static struct said read_line(struct traced *t, const char *name)
 TEST(schedtrace_tells_of_a_busy_runtime)
 {
     for (int workers = 1; workers <= 2; workers++) {
-        struct traced t = traced_start((struct program){.workers = workers, .name = "busy", .busy = true});
+        struct traced t =
+            traced_start((struct program){.workers = workers, .name = "busy", .busy = true});
         long last = 0;
         int moved = 0;
         while (moved < 20) { /* the task yields for ever: sooner or later each line has polls */
@@ -135,7 +142,8 @@ TEST(schedtrace_tells_of_a_runtime_that_sleeps)
 {
     static const int monitor[] = {10, 5000, -1};
     for (int i = 0; i < 3; i++) {
-        struct traced t = traced_start((struct program){.workers = 2, .name = "idle", .monitor = monitor[i]});
+        struct traced t =
+            traced_start((struct program){.workers = 2, .name = "idle", .monitor = monitor[i]});
         int quiet = 0;
         while (quiet < 30) {
             struct said s = read_line(&t, "idle");

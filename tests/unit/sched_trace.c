@@ -22,7 +22,8 @@ static struct weft__trace_facts some_facts(const uint64_t *queued, uint32_t work
         .injected = true,
         .tasks = 9,
         .queued = queued,
-        .since = {.spawned = 120, .completed = 118, .polls = 400, .steals = 3, .parks = 8, .rescued = 1},
+        .since =
+            {.spawned = 120, .completed = 118, .polls = 400, .steals = 3, .parks = 8, .rescued = 1},
         .turns = 21,
     };
 }
@@ -32,8 +33,9 @@ TEST(trace_line_says_all)
     static const uint64_t queued[] = {3, 4, 0, 0};
     struct weft__trace_facts facts = some_facts(queued, 4);
     char text[WEFT__TRACE_LINE_BYTES];
-    static const char want[] = "SCHED weft 2000ms: workers=4 sleeping=2 searching=1 still=1 inject=some tasks=9 queued=7 [3 4 0 0]"
-                               " spawned=+120 completed=+118 polls=+400 steals=+3 parks=+8 spills=+0 rescued=+1 turns=+21\n";
+    static const char want[] =
+        "SCHED weft 2000ms: workers=4 sleeping=2 searching=1 still=1 inject=some tasks=9 queued=7 [3 4 0 0]"
+        " spawned=+120 completed=+118 polls=+400 steals=+3 parks=+8 spills=+0 rescued=+1 turns=+21\n";
     ASSERT_EQ(weft__trace_format(&facts, text, sizeof(text)), sizeof(want) - 1);
     ASSERT_STR(text, want);
     facts.injected = false;

@@ -19,7 +19,7 @@ static bool still(struct weft__look before, struct weft__look now)
 TEST(watch_one_poll_with_work_behind_it_stands_still)
 {
     ASSERT(still((struct weft__look){7, 3, 1}, (struct weft__look){7, 3, 1}));
-    ASSERT(still((struct weft__look){0, 0, 1}, (struct weft__look){0, 0, 1})); /* its first */
+    ASSERT(still((struct weft__look){0, 0, 1}, (struct weft__look){0, 0, 1}));   /* its first */
     ASSERT(still((struct weft__look){7, 3, 300}, (struct weft__look){7, 3, 2})); /* being robbed */
     ASSERT(still((struct weft__look){7, 3, 1}, (struct weft__look){7, 3, 400})); /* it spawns */
 }
@@ -34,7 +34,8 @@ TEST(watch_who_ends_polls_or_turns_moves)
 TEST(watch_without_work_behind_it_at_both_looks_nobody_waits)
 {
     ASSERT(!still((struct weft__look){7, 3, 0}, (struct weft__look){7, 3, 0}));
-    ASSERT(!still((struct weft__look){7, 3, 1}, (struct weft__look){7, 3, 0})); /* taken meanwhile */
+    ASSERT(
+        !still((struct weft__look){7, 3, 1}, (struct weft__look){7, 3, 0})); /* taken meanwhile */
     ASSERT(!still((struct weft__look){7, 3, 0}, (struct weft__look){7, 3, 1})); /* just found */
 }
 
