@@ -27,6 +27,12 @@ typedef struct weft_rt_opts {
     bool make_default;                         /* the process's default runtime, for threads that entered none */
     void (*on_thread_start)(weft_rt *, unsigned worker);
     void (*on_thread_stop)(weft_rt *, unsigned worker);
+    int monitor_us;                            /* WEFT_MONITOR: between two looks for polls that do not end; default 5000. -1: nobody looks */
+    unsigned schedtrace_ms;                    /* WEFT_SCHEDTRACE: between two lines about the scheduler on stderr; default: none */
+    /* A worker thread is about to sleep; has woken, or did not sleep after all. In pairs, no lock held. They may wake tasks, and
+     * neither block nor spawn. Not called by weft_rt_turn. */
+    void (*on_thread_park)(weft_rt *, unsigned worker);
+    void (*on_thread_unpark)(weft_rt *, unsigned worker);
 } weft_rt_opts;
 
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
@@ -55,6 +61,7 @@ WEFT_API unsigned weft_rt_workers(const weft_rt *rt);
 /* Counters, summed over the workers; each right for itself. */
 typedef struct weft_stats {
     uint64_t spawned, completed, polls, steals, stolen, parks, wakes, spills, inlined;
+    uint64_t rescued;                          /* tasks taken from behind a poll that did not end */
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);

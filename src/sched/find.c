@@ -7,6 +7,8 @@
  * 50 us of work, or 250 ns a task, is deaf for a while: 100 us at first, doubling up to 10 ms. Neither can starve anybody: long tasks pass both tests at once.
  * A deaf worker still serves the inject queue. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
  * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
+ * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
+ * theft is a rescue, and not judged.
  * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, then sleeps. Who is woken inherits the right to search.
  * The order of publishing, fencing, looking and parking is idle.h's.
  */
@@ -100,39 +102,62 @@ static void judge_theft(struct weft__worker *w, int64_t now)
     w->deaf_ns = w->deaf_ns * 2 > DEAF_MAX_NS ? DEAF_MAX_NS : w->deaf_ns * 2;
 }
 
-static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim)
+static bool may_rob(const struct weft__worker *victim)
 {
-    struct weft__haul haul = weft__runq_steal_half(&victim->ring, &w->ring, false);
+    return weft__leave_stands(&victim->leave, &victim->counts.polls);
+}
+
+static struct weft__haul haul_from(struct weft__worker *w, struct weft__worker *victim, bool rob)
+{
+    struct weft__haul haul = weft__runq_steal_half(&victim->ring, &w->ring, rob);
     if (!haul.run) haul = weft__overflow_refill(&w->over, &victim->over, &w->ring);
+    if (haul.run || !rob) return haul;
+    struct weft_task *next = weft__slot_steal(&victim->next);
+    return (struct weft__haul){.run = next, .count = next != NULL};
+}
+
+static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, bool is_deaf)
+{
+    bool rob = may_rob(victim);
+    if (is_deaf && !rob) return NULL;
+    struct weft__haul haul = haul_from(w, victim, rob);
     if (!haul.run) return NULL;
     weft__tally(&w->counts.steals, 1);
     weft__tally(&w->counts.stolen, haul.count);
-    if (w->stole_at == 0) {
+    if (rob) {
+        weft__tally(&w->counts.rescued, haul.count);
+    } else if (w->stole_at == 0) {
         w->stole_at = weft__clock_now();
         w->stole_polls = load_relaxed(&w->counts.polls); /* relaxed: our own */
     }
     return haul.run;
 }
 
-static struct weft_task *steal(struct weft__worker *w)
+static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
 {
     struct weft_rt *rt = w->rt;
     uint32_t start = (uint32_t)weft__rand_below(&w->rand, rt->worker_count);
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *victim = &rt->workers[(start + i) % rt->worker_count];
-        struct weft_task *task = victim == w ? NULL : steal_from(w, victim);
+        struct weft_task *task = victim == w ? NULL : steal_from(w, victim, is_deaf);
         if (task) return task;
     }
     return NULL;
 }
 
-static bool others_have_work(struct weft__worker *w)
+/* Would steal_from get something? */
+static bool has_work(struct weft__worker *victim, bool is_deaf)
+{
+    if (may_rob(victim)) return weft__worker_queued(victim) > 0;
+    return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
+}
+
+static bool others_have_work(struct weft__worker *w, bool is_deaf)
 {
     struct weft_rt *rt = w->rt;
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *other = &rt->workers[i];
-        if (other == w) continue;
-        if (weft__runq_length(&other->ring) >= 2 || weft__overflow_count(&other->over) > 0) return true;
+        if (other != w && has_work(other, is_deaf)) return true;
     }
     return false;
 }
@@ -140,7 +165,7 @@ static bool others_have_work(struct weft__worker *w)
 bool weft__worker_sees_work(struct weft__worker *w)
 {
     if (!weft__inject_empty(&w->rt->inject)) return true;
-    return !deaf(w, weft__clock_now()) && others_have_work(w);
+    return others_have_work(w, deaf(w, weft__clock_now()));
 }
 
 /* ---- searching ---- */
@@ -148,7 +173,7 @@ bool weft__worker_sees_work(struct weft__worker *w)
 static struct weft_task *look_everywhere(struct weft__worker *w, int64_t now)
 {
     struct weft_task *task = weft__worker_take_inject(w);
-    if (!task && !deaf(w, now)) task = steal(w);
+    if (!task) task = steal(w, deaf(w, now));
     return task;
 }
 
@@ -192,6 +217,26 @@ static void sleep_until_woken(struct weft__worker *w)
     }
     (void)weft__idle_unsleep(&rt->idle, w->index);
     w->searching = true;
+    weft__watch_stir(&rt->monitor.watch);
+}
+
+/* What a hook woke lies in our own queues, where this worker would sleep upon it. */
+static struct weft_task *call_hook(struct weft__worker *w, void (*hook)(weft_rt *, unsigned))
+{
+    if (!hook) return NULL;
+    hook(w->rt, w->index);
+    return weft__worker_take(w);
+}
+
+/* Sleeps, between its hooks. A task: they brought one. */
+static struct weft_task *sleep_with_hooks(struct weft__worker *w)
+{
+    struct weft_task *task = call_hook(w, w->rt->opts.on_thread_park);
+    if (!task) sleep_until_woken(w);
+    struct weft_task *other = call_hook(w, w->rt->opts.on_thread_unpark);
+    if (!task) return other;
+    if (other) weft__worker_push_back(w, other);
+    return task;
 }
 
 struct weft_task *weft__worker_find(struct weft__worker *w)
@@ -200,16 +245,14 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     w->backlog_since = 0;
     for (;;) {
         judge_theft(w, weft__clock_now());
+        weft__shard_turn(w->shard, w->index);
         if (!w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
         struct weft_task *task = w->searching ? spin(w) : weft__worker_take_inject(w);
-        if (task) {
+        bool stopped = !task && load_acquire(&rt->stage) == WEFT__STOPPED; /* [rt-stage] with stop */
+        if (!task && !stopped) task = sleep_with_hooks(w);
+        if (task || stopped) {
             stop_searching(w);
             return task;
         }
-        if (load_acquire(&rt->stage) == WEFT__STOPPED) { /* [rt-stage] with stop */
-            stop_searching(w);
-            return NULL;
-        }
-        sleep_until_woken(w);
     }
 }

@@ -74,7 +74,9 @@ int weft__options_fill(struct weft_rt_opts *o)
     static const struct variable budget = {"WEFT_BUDGET", 1, 1000000};
     static const struct variable spin = {"WEFT_SPIN", 0, 1000000};
     static const struct variable seed = {"WEFT_SEED", 1, INT64_MAX};
-    int64_t v[8];
+    static const struct variable monitor = {"WEFT_MONITOR", -1, 10000000};
+    static const struct variable schedtrace = {"WEFT_SCHEDTRACE", 0, 3600000};
+    int64_t v[10];
     int r = fill(&workers, o->workers, usable_cpus(), &v[0]);
     if (r == 0) r = fill(&thread_stack, (int64_t)o->thread_stack_bytes, 0, &v[1]);
     if (r == 0) r = fill(&stack, (int64_t)o->stack_bytes, 256 * 1024, &v[2]);
@@ -83,6 +85,8 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill(&budget, o->budget, 128, &v[5]);
     if (r == 0) r = fill(&spin, o->spin_us, 20, &v[6]);
     if (r == 0) r = fill(&seed, (int64_t)(o->seed & INT64_MAX), weft__clock_now() | 1, &v[7]);
+    if (r == 0) r = fill(&monitor, o->monitor_us, 0, &v[8]);
+    if (r == 0) r = fill(&schedtrace, o->schedtrace_ms, 0, &v[9]);
     if (r < 0) return r;
     o->workers = (int)(v[0] ? v[0] : usable_cpus());
     o->thread_stack_bytes = (size_t)v[1];
@@ -92,5 +96,7 @@ int weft__options_fill(struct weft_rt_opts *o)
     o->budget = (unsigned)v[5];
     o->spin_us = (unsigned)v[6];
     o->seed = (uint64_t)v[7];
+    o->monitor_us = (int)(v[8] ? v[8] : 5000);
+    o->schedtrace_ms = (unsigned)v[9];
     return 0;
 }

@@ -63,6 +63,12 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     weft__slab_init(&w->slab, &rt->blocks);
 }
 
+static void shard_init(struct weft_rt *rt, uint32_t index)
+{
+    weft__shard_init(&rt->shards[index], index);
+    rt->workers[index].shard = &rt->shards[index];
+}
+
 static int parts_init(struct weft_rt *rt)
 {
     struct weft__stacks_options stacks = {.stack_bytes = rt->opts.stack_bytes};
@@ -72,9 +78,11 @@ static int parts_init(struct weft_rt *rt)
     weft__idle_init(&rt->idle, rt->worker_count);
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);
+    weft__watch_init(&rt->monitor.watch);
     store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
     store_relaxed(&rt->held, WEFT__HELD_OPEN);
     for (uint32_t i = 0; i <= rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
+    for (uint32_t i = 0; i < rt->worker_count; i++) shard_init(rt, i);
     return 0;
 }
 
@@ -113,7 +121,9 @@ static int threads_start(struct weft_rt *rt)
         threads_stop(rt, i);
         return r;
     }
-    return 0;
+    int r = weft__monitor_start(rt);
+    if (r < 0) threads_stop(rt, rt->worker_count);
+    return r;
 }
 
 /* ---- giving back ---- */
@@ -121,6 +131,7 @@ static int threads_start(struct weft_rt *rt)
 static void memory_done(struct weft_rt *rt)
 {
     weft__slab_group_done(&rt->blocks, false);
+    weft__free(rt->shards);
     weft__free(rt->workers);
     weft__free(rt);
 }
@@ -177,8 +188,10 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     r = -ENOMEM;
     rt->workers = weft__alloc_aligned((rt->worker_count + 1) * sizeof(struct weft__worker), WEFT__CACHE_LINE);
     if (!rt->workers) goto out_free;
+    rt->shards = weft__alloc_aligned(rt->worker_count * sizeof(struct weft__shard), WEFT__CACHE_LINE);
+    if (!rt->shards) goto out_workers;
     r = parts_init(rt);
-    if (r < 0) goto out_workers;
+    if (r < 0) goto out_shards;
     if (!rt->current_thread) r = threads_start(rt);
     if (r < 0) goto out_parts;
     if (rt->opts.make_default) store_release(&default_rt, rt); /* [rt-default] with current: the runtime is built */
@@ -188,6 +201,8 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 out_parts:
     parts_done(rt);
     return r;
+out_shards:
+    weft__free(rt->shards);
 out_workers:
     weft__free(rt->workers);
 out_free:
@@ -260,6 +275,7 @@ static void turn_ends(struct weft__worker *w)
 static int turn(struct weft__worker *w)
 {
     int count = 0;
+    weft__shard_turn(w->shard, w->index);
     while (count < TURN_POLLS_MAX) {
         struct weft_task *task = weft__worker_take(w);
         if (!task) task = weft__worker_take_inject(w);
@@ -325,6 +341,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     if (r < 0) return r;
     struct weft_rt *expected = rt;
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
+    weft__monitor_stop(rt);
     if (!rt->current_thread) threads_stop(rt, rt->worker_count);
     parts_done(rt);
     return 0;
@@ -343,6 +360,7 @@ static void add_counts(const struct weft__worker *w, weft_stats *s)
     s->wakes += load_relaxed(&w->counts.wakes);
     s->spills += load_relaxed(&w->counts.spills);
     s->inlined += load_relaxed(&w->counts.inlined);
+    s->rescued += load_relaxed(&w->counts.rescued);
 }
 
 void weft_rt_stats(const weft_rt *rt, weft_stats *into)

@@ -6,6 +6,7 @@
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
+ *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -14,9 +15,11 @@
 #include "base/slab.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
+#include "sched/monitor.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
 #include "sched/runq.h"
+#include "sched/shard.h"
 #include "sched/slot.h"
 #include "sys/stack.h"
 #include "sys/thread.h"
@@ -38,6 +41,7 @@ struct weft__counts {
     _Atomic uint64_t wakes;         /* of other workers */
     _Atomic uint64_t spills;
     _Atomic uint64_t inlined;       /* children run inside their joiner's poll */
+    _Atomic uint64_t rescued;       /* tasks taken from behind a poll that did not end */
 };
 
 struct weft__worker {
@@ -47,12 +51,17 @@ struct weft__worker {
     struct weft__overflow over;
     struct weft__park park;
 
+    /* -- the monitor writes, thieves look at the first -- */
+    WEFT__CACHE_ALIGNED struct weft__leave leave; /* to take what is lone here too */
+    struct weft__look seen;         /* at the monitor's last look */
+
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;
 
     /* -- the owner alone -- */
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
     struct weft__here *here;        /* this thread's record; constant while it runs */
+    struct weft__shard *shard;      /* that it drives; constant; NULL: the record for threads outside */
     uint32_t index;                 /* constant */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
@@ -94,6 +103,8 @@ struct weft_rt {
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
+    struct weft__shard *shards;     /* as many */
+    struct weft__monitor monitor;
 };
 
 enum weft__stage {
@@ -115,6 +126,12 @@ static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
 static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
 {
     return weft__container_of(weft__slab_chunk_of(task)->group, struct weft_rt, blocks);
+}
+
+/* Anyone: about how many tasks wait at a worker, beside the one that it polls. */
+static inline uint64_t weft__worker_queued(struct weft__worker *w)
+{
+    return !weft__slot_empty(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
 }
 
 /* What a task has beyond its header, if it has anything. */

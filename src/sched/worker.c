@@ -122,6 +122,7 @@ static struct weft_task *take_next(struct weft__worker *w)
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
     w->tick = 0;
+    weft__shard_turn(w->shard, w->index);
     struct weft_task *task = weft__worker_take_inject(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;

@@ -3,6 +3,7 @@
  * Runtimes: several at once, entered or default; hooks; turning one by hand; counters.
  */
 #include "crew.h"
+#include "sched/sched.h"
 #include "test.h"
 
 #include <errno.h>
@@ -105,6 +106,118 @@ TEST(rt_hooks_run_once_on_each_thread)
     ASSERT_OK(weft_rt_stop(rt, -1));
     ASSERT_EQ(load_relaxed(&hook_started), 0x01010101);
     ASSERT_EQ(load_relaxed(&hook_stopped), 0x01010101);
+}
+
+static _Atomic uint32_t hook_parked[4];
+static _Atomic uint32_t hook_unparked[4];
+
+static void on_park(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    fetch_add_relaxed(&hook_parked[worker], 1);
+}
+
+/* In pairs: whoever wakes has slept. */
+static void on_unpark(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    fetch_add_relaxed(&hook_unparked[worker], 1);
+    ASSERT_EQ(load_relaxed(&hook_parked[worker]), load_relaxed(&hook_unparked[worker]));
+}
+
+static uint32_t sum_of(_Atomic uint32_t *each)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += load_relaxed(&each[i]);
+    return sum;
+}
+
+TEST(rt_hooks_run_around_each_sleep)
+{
+    weft_rt *rt;
+    weft_rt_opts o = {.workers = 4, .on_thread_park = on_park, .on_thread_unpark = on_unpark};
+    int got;
+    ASSERT_OK(weft_rt_new(&o, &rt));
+    for (int i = 0; i < 20; i++) { /* all sleep, so whoever runs the task has left its sleep */
+        uint32_t before = sum_of(hook_unparked);
+        CREW_UNTIL(sum_of(hook_parked) == sum_of(hook_unparked) + 4);
+        ASSERT_OK(weft_join(weft_go_as((.rt = rt), answers, 1), &got));
+        ASSERT(sum_of(hook_unparked) > before);
+    }
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    for (int i = 0; i < 4; i++)
+        ASSERT_EQ(load_relaxed(&hook_parked[i]), load_relaxed(&hook_unparked[i]));
+}
+
+/* A task that waits for a hook to wake it. */
+static weft_waker hook_waker; /* written before hook_wakes */
+static _Atomic uint32_t hook_wakes;
+enum { HOOK_NOTHING, HOOK_AT_PARK, HOOK_AT_UNPARK, HOOK_DONE };
+
+struct woken_by_hook {
+    WEFT_FRAME(int);
+    uint32_t when;
+};
+static weft_poll woken_by_hook_poll(void *frame, weft_cx *cx)
+{
+    struct woken_by_hook *f = frame;
+    if (!f->weft__at) {
+        f->weft__at = 1;
+        hook_waker = weft_waker_ref(weft_cx_waker(cx));
+        store_release(&hook_wakes, f->when);
+    }
+    if (load_acquire(&hook_wakes) != HOOK_DONE) return WEFT_PENDING;
+    f->ret = 7;
+    return WEFT_READY;
+}
+
+static void wake_from_hook(uint32_t when)
+{
+    uint32_t expected = when;
+    if (cas_acq_rel(&hook_wakes, &expected, HOOK_DONE)) weft_waker_wake(hook_waker);
+}
+
+static void wake_at_park(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    wake_from_hook(HOOK_AT_PARK);
+}
+
+static void wake_at_unpark(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    wake_from_hook(HOOK_AT_UNPARK);
+}
+
+/* What a hook wakes is in the worker's own slot, and nothing else comes: it must look there itself. Only
+ * tokens, which bring no work, end its sleep. */
+TEST(rt_hooks_may_wake_tasks)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        weft_rt *rt;
+        weft_rt_opts o = {.workers = (int)workers,
+                          .on_thread_park = wake_at_park,
+                          .on_thread_unpark = wake_at_unpark,
+                          .monitor_us = -1};
+        int got;
+        ASSERT_OK(weft_rt_new(&o, &rt));
+        for (uint32_t i = 0; i < 40; i++) {
+            uint32_t when = i % 2 ? HOOK_AT_PARK : HOOK_AT_UNPARK;
+            store_relaxed(&hook_wakes, HOOK_NOTHING);
+            weft_task *task = weft_spawn_as((.rt = rt), woken_by_hook, .when = when);
+            while (!weft_done(task)) {
+                weft__unpark(&rt->workers[i % workers].park);
+                sched_yield();
+            }
+            ASSERT_OK(weft_join(task, &got));
+            ASSERT_EQ(got, 7);
+            weft_waker_unref(hook_waker);
+        }
+        ASSERT_OK(weft_rt_stop(rt, -1));
+    }
 }
 
 /* ---- turning ------------------------------------------------------------------------------------------------ */

@@ -49,6 +49,9 @@ TEST(rt_bad_options_are_named_and_refused)
     expect_refusal((weft_rt_opts){.tick_max = 100001}, "WEFT_TICK");
     expect_refusal((weft_rt_opts){.budget = 1000001}, "WEFT_BUDGET");
     expect_refusal((weft_rt_opts){.spin_us = 1000001}, "WEFT_SPIN");
+    expect_refusal((weft_rt_opts){.monitor_us = -2}, "WEFT_MONITOR");
+    expect_refusal((weft_rt_opts){.monitor_us = 10000001}, "WEFT_MONITOR");
+    expect_refusal((weft_rt_opts){.schedtrace_ms = 3600001}, "WEFT_SCHEDTRACE");
     ASSERT_EQ(weft_rt_new(NULL, NULL), -EINVAL);
 }
 
@@ -64,6 +67,8 @@ TEST(rt_bad_variables_are_named_and_refused)
         {"WEFT_PIN", "yes"},      {"WEFT_TICK", "0"},
         {"WEFT_BUDGET", "0"},     {"WEFT_SPIN", "-1"},
         {"WEFT_SEED", "0"},       {"WEFT_THREAD_STACK", "-"},
+        {"WEFT_MONITOR", "-2"},   {"WEFT_MONITOR", "off"},
+        {"WEFT_SCHEDTRACE", "1s"}, {"WEFT_SCHEDTRACE", "-1"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         setenv(bad[i].name, bad[i].value, 1);
