@@ -186,7 +186,7 @@ static weft_poll join_refuses(struct weft_join *f)
 weft_poll weft_join_poll(void *frame, weft_cx *cx)
 {
     struct weft_join *f = frame;
-    if (!f->task) return join_ends(f, -ECHILD);
+    if (!f->task || weft__task_is_lost(f->task)) return join_ends(f, -ECHILD);
     if (!(f->weft__at & JOIN_BEGUN)) {
         f->weft__at |= JOIN_BEGUN;
         if (f->into && f->weft__bytes && f->weft__bytes != f->task->site->ret_bytes) return join_refuses(f);

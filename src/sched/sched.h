@@ -6,6 +6,8 @@
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
+ *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
+ *     signal.c   wakes from signal handlers
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -92,12 +94,14 @@ struct weft_rt {
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__worker *workers;   /* worker_count of them */
+    struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
 
 enum weft__stage {
     WEFT__OPEN,
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
+    WEFT__LOST,                     /* in the child of a fork: the threads stayed with the parent */
 };
 
 /* In `held` until the runtime has stopped. More than there can ever be blocks and threads. */
@@ -128,6 +132,7 @@ static inline const char *weft__name_of(const struct weft_task *task)
 
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
+struct weft__lock *weft__guest_lock(void);                          /* for who freezes it around fork */
 
 /* A frame over this many bytes lies on the heap, and the block holds its address. */
 #define WEFT__FRAME_MAX 1024
@@ -181,6 +186,28 @@ static inline void weft__worker_offer(struct weft__worker *w)
 /* ---- rt.c ---- */
 void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
+
+void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
+
+/* ---- fork.c ---- */
+extern bool weft__forked;                                           /* this process is the child of one that had runtimes */
+int weft__fork_ready(void);                                         /* before the first runtime; later calls do nothing. 0; -ENOMEM */
+void weft__fork_enlist(struct weft_rt *rt);
+void weft__fork_delist(struct weft_rt *rt);
+
+static inline bool weft__rt_is_lost(const struct weft_rt *rt)
+{
+    return load_relaxed(&rt->stage) == WEFT__LOST; /* relaxed: written when the process had one thread */
+}
+
+/* It belongs to a runtime that stayed with the parent. */
+static inline bool weft__task_is_lost(const struct weft_task *task)
+{
+    return __builtin_expect(weft__forked, 0) && weft__rt_is_lost(weft__rt_of(task));
+}
+
+/* ---- quit.c ---- */
+void weft__quit_watch(void);                                        /* from now on this thread must not end inside a task */
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);
