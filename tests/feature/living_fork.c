@@ -3,7 +3,7 @@
  * Living with fork: in the child the parent's runtimes are dead and say so, nothing hangs, a fresh runtime works; a child
  * that goes back into a task of the parent's ends with a message.
  *
- * What a child finds wrong it prints, and exits with 99; so no test's assert runs in two processes.
+ * What a child finds wrong it prints, and exits with 98; so no test's assert runs in two processes.
  */
 #include "crew.h"
 #include "death.h"
@@ -16,10 +16,17 @@
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
-    return "die_after_fork=0";
+    return "report_thread_leaks=0:die_after_fork=0";
 }
 
-#define WRONG 99
+/* What only a thread that is not there any more, or not stopped, knew of would count as leaked at an exit. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+#define WRONG 98 /* 99 is Valgrind's */
 
 #define CHILD_NEEDS(fact)                                                                          \
     do {                                                                                           \
@@ -69,6 +76,7 @@ static weft_fiber(summed)
 static void fresh_workers_work(int workers)
 {
     weft_rt *rt;
+    if (!DEATH_CHILD_MAY_ALLOCATE) return;
     CHILD_NEEDS(weft_rt_new(&(weft_rt_opts){.workers = workers, .make_default = true}, &rt) == 0);
     CHILD_NEEDS(weft_rt_current() == rt);
     for (int i = 0; i < 20; i++) {
@@ -85,6 +93,7 @@ static void fresh_turned_works(void)
 {
     weft_rt *rt;
     int got = 0;
+    if (!DEATH_CHILD_MAY_ALLOCATE) return;
     CHILD_NEEDS(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt) == 0);
     weft_task *task = weft_go_as((.rt = rt), twice, 21);
     while (!weft_done(task))
@@ -384,6 +393,7 @@ struct hammer {
     pthread_t thread;
     weft_rt *rt;
     _Atomic bool *quit; /* relaxed: a flag */
+    int wrong;
 };
 
 /* Takes, over and over, every lock of the process: of guests, of stacks, of fibers by number, of the list of runtimes. */
@@ -391,15 +401,22 @@ static void *hammers(void *arg)
 {
     struct hammer *me = arg;
     while (!load_relaxed(me->quit)) {
-        int got;
+        int got = 0;
         weft_rt *another;
-        ASSERT_OK(weft_join(weft_spawn_as((.rt = me->rt), summed, .a = 1, .b = 2), &got));
-        ASSERT_EQ(got, 3);
-        ASSERT_EQ(weft_run(summed, .a = 2, .b = 3), 5); /* a stack of its own, mapped and unmapped */
-        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &another));
-        ASSERT_OK(weft_rt_stop(another, -1));
+        int r = weft_join(weft_spawn_as((.rt = me->rt), summed, .a = 1, .b = 2), &got);
+        me->wrong += r != 0 || got != 3;
+        me->wrong += weft_run(summed, .a = 2, .b = 3) != 5; /* a stack of its own, mapped and unmapped */
+        r = weft_rt_new(&(weft_rt_opts){.workers = -1}, &another);
+        me->wrong += r != 0 || weft_rt_stop(another, -1) != 0;
     }
     return NULL;
+}
+
+/* Ends by SIGKILL: what the others' threads had in hand is lost here, which leak checkers at an exit would object to. */
+static void child_of_many(void)
+{
+    fresh_workers_work(1);
+    raise(SIGKILL);
 }
 
 TEST_WITH(fork_beside_threads_that_hold_locks, .timeout_s = 240)
@@ -409,20 +426,18 @@ TEST_WITH(fork_beside_threads_that_hold_locks, .timeout_s = 240)
     weft_rt *rt;
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 2}, &rt));
     for (int i = 0; i < 3; i++) {
-        crowd[i].rt = rt;
-        crowd[i].quit = &quit;
+        crowd[i] = (struct hammer){.rt = rt, .quit = &quit};
         ASSERT_OK(pthread_create(&crowd[i].thread, NULL, hammers, &crowd[i]));
     }
     for (uint64_t i = 0; i < test_scaled(100); i++) {
         pid_t child = fork();
-        if (child == 0) {
-            fresh_workers_work(1);
-            exit(0);
-        }
-        ASSERT_OK(exit_code_of(child));
+        if (child == 0) child_of_many();
+        ASSERT_EQ(exit_code_of(child), 1000 + SIGKILL);
     }
     store_relaxed(&quit, true);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         ASSERT_OK(pthread_join(crowd[i].thread, NULL));
+        ASSERT_OK(crowd[i].wrong);
+    }
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
