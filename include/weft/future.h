@@ -94,6 +94,10 @@ WEFT_API weft_waker weft_cx_waker(weft_cx *cx);
 /* Have the task polled again. Context: anywhere but in a signal handler; any thread. Never blocks. */
 WEFT_API void weft_waker_wake(weft_waker waker);
 
+/* The same from a signal handler, whatever thread it interrupts, and whatever that was doing: no lock, no memory, and errno
+ * stays. The waker is one of weft_waker_ref, kept until the handler cannot run any more. */
+WEFT_API void weft_waker_wake_signal(weft_waker waker);
+
 /* A waker that keeps its task's memory alive, also beyond its runtime's end, for who stores it beyond the poll without
  * taking it back; weft_waker_unref ends it. Gives a reference. Returns a waker of word 0 if the task has 65,535
  * already; waking that does nothing. */

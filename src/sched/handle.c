@@ -239,7 +239,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 {
     struct weft_join *f = frame;
     struct weft_task *task = f->task;
-    if (!task) return join_ends(f, -ECHILD);
+    if (!task || weft__task_is_lost(task)) return join_ends(f, -ECHILD);
     if (f->weft__at & JOIN_BEGUN) return join_waits(f, cx);
     f->weft__at |= JOIN_BEGUN;
     if (!join_fits(f)) return join_refuses(f);

@@ -176,11 +176,13 @@ static void parts_done(struct weft_rt *rt)
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 {
     if (!into) return -EINVAL;
+    int r = weft__fork_ready();
+    if (r < 0) return r;
     struct weft_rt *rt = weft__alloc_aligned(sizeof(*rt), WEFT__CACHE_LINE);
     if (!rt) return -ENOMEM;
     if (opts) rt->opts = *opts;
     store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
-    int r = weft__options_fill(&rt->opts);
+    r = weft__options_fill(&rt->opts);
     if (r < 0) goto out_free;
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
     rt->current_thread = rt->opts.workers < 0;
@@ -194,6 +196,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (r < 0) goto out_shards;
     if (!rt->current_thread) r = threads_start(rt);
     if (r < 0) goto out_parts;
+    weft__fork_enlist(rt);
     if (rt->opts.make_default) store_release(&default_rt, rt); /* [rt-default] with current: the runtime is built */
     *into = rt;
     return 0;
@@ -208,6 +211,16 @@ out_workers:
 out_free:
     weft__free(rt);
     return r;
+}
+
+/* Only its memory is here, as it was at the moment of the fork. It stays: handles refer to it, and this thread may stand on one of its stacks. The fd is the
+ * parent's too, who would hear what is written to it. */
+void weft__rt_lose(struct weft_rt *rt)
+{
+    struct weft_rt *expected = rt;
+    store_relaxed(&rt->stage, WEFT__LOST); /* relaxed, all: this process has one thread */
+    store_relaxed(&rt->event_fd, -1);
+    (void)cas_relaxed(&default_rt, &expected, NULL);
 }
 
 /* ---- entering ---- */
@@ -249,6 +262,7 @@ void weft__rt_signal(struct weft_rt *rt)
 int weft_rt_fd(weft_rt *rt)
 {
     if (!rt || !rt->current_thread) return -EINVAL;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
     int fd = load_relaxed(&rt->event_fd); /* relaxed: only this thread opens it */
     if (fd >= 0) return fd;
     int r = weft__event_open(&fd);
@@ -298,6 +312,7 @@ static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
 int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
 {
     if (!rt || !rt->current_thread) return -EINVAL;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
     if (exchange_acquire(&rt->turning, true)) return -EBUSY; /* [rt-turn] with the end of the last turn */
     struct weft__worker *w = &rt->workers[0];
     struct weft__here *here = weft__here();
@@ -307,6 +322,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
         w->stack_lo = NULL; /* nothing is inlined on a stack whose end we do not look up */
     } else if (w->here != here || !w->stack_lo) {
         w->stack_lo = weft__thread_stack_lo(); /* reads /proc: not at every turn */
+        weft__quit_watch();
     }
     w->here = here;
     here->worker = w;
@@ -335,6 +351,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
 int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 {
     if (!rt) return 0;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
     struct weft__here *here = weft__here();
     if (here->worker && here->worker->rt == rt) return -EDEADLK;
     int r = weft__stop_tasks(rt, timeout_ns);
@@ -343,6 +360,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
     weft__monitor_stop(rt);
     if (!rt->current_thread) threads_stop(rt, rt->worker_count);
+    weft__fork_delist(rt);
     parts_done(rt);
     return 0;
 }

@@ -7,6 +7,8 @@
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
+ *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
+ *     signal.c   wakes from signal handlers
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -105,12 +107,14 @@ struct weft_rt {
     _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__shard *shards;     /* as many */
     struct weft__monitor monitor;
+    struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
 
 enum weft__stage {
     WEFT__OPEN,
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
+    WEFT__LOST,                     /* in the child of a fork: the threads stayed with the parent */
 };
 
 /* In `held` until the runtime has stopped. More than there can ever be blocks and threads. */
@@ -147,6 +151,7 @@ static inline const char *weft__name_of(const struct weft_task *task)
 
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
+struct weft__lock *weft__guest_lock(void);                          /* for who freezes it around fork */
 
 void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 
@@ -198,6 +203,28 @@ static inline void weft__worker_offer(struct weft__worker *w)
 /* ---- rt.c ---- */
 void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
+
+void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
+
+/* ---- fork.c ---- */
+extern bool weft__forked;                                           /* this process is the child of one that had runtimes */
+int weft__fork_ready(void);                                         /* before the first runtime; later calls do nothing. 0; -ENOMEM */
+void weft__fork_enlist(struct weft_rt *rt);
+void weft__fork_delist(struct weft_rt *rt);
+
+static inline bool weft__rt_is_lost(const struct weft_rt *rt)
+{
+    return load_relaxed(&rt->stage) == WEFT__LOST; /* relaxed: written when the process had one thread */
+}
+
+/* It belongs to a runtime that stayed with the parent. */
+static inline bool weft__task_is_lost(const struct weft_task *task)
+{
+    return __builtin_expect(weft__forked, 0) && weft__rt_is_lost(weft__rt_of(task));
+}
+
+/* ---- quit.c ---- */
+void weft__quit_watch(void);                                        /* from now on this thread must not end inside a task */
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);

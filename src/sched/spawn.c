@@ -24,6 +24,11 @@ static struct weft_task *block_from_guest(struct weft_rt *rt, size_t bytes)
     return task;
 }
 
+struct weft__lock *weft__guest_lock(void)
+{
+    return &guest_lock;
+}
+
 /* The worker that this thread is, if it is one of the runtime's. */
 static struct weft__worker *own_worker(struct weft_rt *rt)
 {

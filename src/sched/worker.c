@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "sys/clock.h"
 #include "task/frame.h"
+#include "task/orphan.h"
 #include "task/overflow.h"
 
 #include <errno.h>
@@ -213,6 +214,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
     weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
+    if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     here->task = outer_task;
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);
@@ -240,7 +242,9 @@ void weft__worker_main(void *arg)
     w->here->stacks = &rt->stacks;
     w->stack_lo = weft__thread_stack_lo();
     (void)weft__thread_set_timer_slack(1);
+    weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
+    if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
     for (;;) {
         task = weft__worker_take(w);
         if (task) {

@@ -96,5 +96,18 @@ static inline void weft__lock_drop(struct weft__lock *lock)
     if (was == 2) weft__lock_drop_slow(lock);
 }
 
+/* Around fork: take a lock of any rank beside others, so that the child finds what it guards whole; and let go, on either side. No order is
+ * checked: the one who freezes (sched/fork.c) takes all of them, and nobody else holds two. */
+static inline void weft__lock_freeze(struct weft__lock *lock)
+{
+    uint32_t free = 0;
+    if (!cas_acquire(&lock->word, &free, 1)) weft__lock_take_slow(lock); /* [lock] with drop */
+}
+
+static inline void weft__lock_thaw(struct weft__lock *lock)
+{
+    if (exchange_release(&lock->word, 0) == 2) weft__lock_drop_slow(lock); /* [lock] with take */
+}
+
 #endif
 #endif

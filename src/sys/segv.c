@@ -114,6 +114,11 @@ int weft__segv_install(weft__segv_question *q)
     return r;
 }
 
+struct weft__lock *weft__segv_lock(void)
+{
+    return &install_lock;
+}
+
 void weft__segv_say(const char *text, size_t bytes)
 {
     while (bytes > 0) {

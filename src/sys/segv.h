@@ -21,12 +21,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct weft__lock;
+
 /* Asked in the handler, async-signal-safe: is the fault at `addr` ours, and has been reported? */
 typedef bool weft__segv_question(const void *addr);
 
 /* Install the handler, the first time; later calls change nothing. Returns 0; the error of
  * sigaction. */
 int weft__segv_install(weft__segv_question *question);
+
+/* For who freezes it around fork. */
+struct weft__lock *weft__segv_lock(void);
 
 /* Write to stderr, all of it if that can be. Async-signal-safe. */
 void weft__segv_say(const char *text, size_t bytes);

@@ -109,6 +109,11 @@ void weft__stackdir_remove(struct weft__stackdir_entry *entry)
     weft__lock_drop(&lock);
 }
 
+struct weft__lock *weft__stackdir_lock(void)
+{
+    return &lock;
+}
+
 /* A lower address wraps to a large offset; a free entry contains nothing. */
 static bool contains(const struct weft__stackdir_span *span, const void *addr)
 {

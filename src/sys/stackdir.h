@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct weft__lock;
 struct weft__stackdir_entry;
 
 /* One mapping: `count` slots of slot_bytes each from `base` on, each with guard_bytes of guard
@@ -38,6 +39,9 @@ int weft__stackdir_add(const struct weft__stackdir_span *span, struct weft__stac
 
 /* Takes an entry; NULL is fine. Before the mapping goes. Blocks: on a lock. */
 void weft__stackdir_remove(struct weft__stackdir_entry *entry);
+
+/* For who freezes it around fork. */
+struct weft__lock *weft__stackdir_lock(void);
 
 /* The mapping that contains `addr`. Async-signal-safe. Returns whether there is one. */
 bool weft__stackdir_find(const void *addr, struct weft__stackdir_span *into);

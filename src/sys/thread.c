@@ -154,3 +154,27 @@ char *weft__thread_stack_lo(void)
     pthread_attr_destroy(&attr);
     return lo;
 }
+
+/* ---- the end of a thread ---- */
+
+static pthread_key_t end_key;
+static int end_key_error;
+
+static void call_ended(void *value)
+{
+    ((void (*)(void))value)();
+}
+
+static void make_end_key(void)
+{
+    end_key_error = -pthread_key_create(&end_key, call_ended);
+}
+
+int weft__thread_watch_end(void (*ended)(void))
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_end_key);
+    if (end_key_error < 0) return end_key_error;
+    return -pthread_setspecific(end_key, (void *)ended);
+}

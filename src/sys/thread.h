@@ -72,6 +72,10 @@ int weft__thread_set_timer_slack(uint64_t slack_ns);
 /* The lowest address of the calling thread's stack; NULL if that cannot be told. Blocks: no. */
 char *weft__thread_stack_lo(void);
 
+/* Have `ended` called on this thread when it ends, in whichever way: return, pthread_exit, pthread_cancel. Again: replaces it.
+ * Blocks: no. Returns 0; -ENOMEM; -EAGAIN when the process has no key left. */
+int weft__thread_watch_end(void (*ended)(void));
+
 /* Let another thread run that wants this CPU. */
 void weft__thread_yield(void);
 

@@ -10,6 +10,7 @@
 #include "sys/lock.h"
 #include "task/fiberdir.h"
 #include "task/here.h"
+#include "task/orphan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ void weft__fiber_suspend(void)
 {
     struct weft__fiber *f = weft__here()->fiber;
 
-    weft_assert(f != NULL);
+    if (__builtin_expect(!f, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     weft_assert(!f->polling); /* what is polled on this stack must answer first */
     weft__lock_assert_none_held();
     leave(f, false);
@@ -127,6 +128,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->stack = stack;
     f->pool = pool;
     f->own_pool = !here->stacks;
+    f->thrown = (struct weft__thrown){.caught = NULL};
     f->running = false;
     f->polling = false;
     f->ended = false;
@@ -161,7 +163,10 @@ static inline __attribute__((always_inline)) weft_poll fiber_run(struct weft__fi
     f->running = true;
     here->fiber = f;
     here->cx = cx;
+    struct weft__thrown outer_thrown = weft__thrown_swap(f->thrown);
     enter(f);
+    f->thrown = weft__thrown_swap(outer_thrown);
+    if (__builtin_expect(here->fiber != f, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     here->fiber = outer_fiber;
     here->task = outer_task;
     here->cx = outer_cx;

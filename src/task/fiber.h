@@ -36,6 +36,7 @@
 #include "sys/stack.h"
 #include "task/context.h"
 #include "task/fiber_hooks.h"
+#include "task/thrown.h"
 #include "types.h"
 
 #include <weft/fiber.h>
@@ -53,6 +54,7 @@ struct weft__fiber {
     bool running;
     bool polling; /* a frame is polled on its stack: it must not be suspended now */
     bool ended;
+    struct weft__thrown thrown; /* C++ exceptions being handled, while it is suspended */
     struct weft__fiber_hooks hooks;
 };
 

@@ -114,3 +114,8 @@ void weft__fiberdir_remove(int32_t number)
     if (--dir.used_count == 0) shrink();
     weft__lock_drop(&dir.lock);
 }
+
+struct weft__lock *weft__fiberdir_lock(void)
+{
+    return &dir.lock;
+}

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct weft__fiber;
+struct weft__lock;
 
 /* Gives a number above zero, for remove; -ENOMEM. */
 int32_t weft__fiberdir_add(struct weft__fiber *fiber);
@@ -29,5 +30,8 @@ struct weft__fiber *weft__fiberdir_get(int32_t number);
 
 /* Takes the number. */
 void weft__fiberdir_remove(int32_t number);
+
+/* For who freezes it around fork. */
+struct weft__lock *weft__fiberdir_lock(void);
 
 #endif

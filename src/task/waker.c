@@ -74,6 +74,12 @@ void weft__waker_push(struct weft_waker claimed, const struct weft__sched *sched
 {
     if (weft__waker_is_none(claimed)) return;
     weft__lock_assert_none_held();
+    weft__waker_deliver(claimed, sched);
+}
+
+void weft__waker_deliver(struct weft_waker claimed, const struct weft__sched *sched)
+{
+    if (weft__waker_is_none(claimed)) return;
     if (weft__waker_foreign(claimed)) {
         foreign_deliver(weft__waker_foreign(claimed));
     } else {

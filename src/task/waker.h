@@ -109,6 +109,9 @@ struct weft_waker weft__waker_claim(struct weft_waker waker);
 /* Takes a claimed waker (or none) to where it runs. Holds: no lock. */
 void weft__waker_push(struct weft_waker claimed, const struct weft__sched *sched);
 
+/* The same in a signal handler, where the interrupted code may hold locks: what `sched` does must need none. */
+void weft__waker_deliver(struct weft_waker claimed, const struct weft__sched *sched);
+
 /* Both steps, for a caller that holds no lock and knows that the waiter cannot die. */
 void weft__waker_wake(struct weft_waker waker, const struct weft__sched *sched);
 

@@ -19,6 +19,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* May the child of a program with threads allocate? glibc takes its own locks around fork; AddressSanitizer's allocator does not, and a
+ * thread that was in it at that moment leaves it locked for ever. */
+#if defined(__SANITIZE_ADDRESS__)
+#define DEATH_CHILD_MAY_ALLOCATE false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DEATH_CHILD_MAY_ALLOCATE false
+#endif
+#endif
+#ifndef DEATH_CHILD_MAY_ALLOCATE
+#define DEATH_CHILD_MAY_ALLOCATE true
+#endif
+
 struct death {
     int signal;      /* 0: it lived */
     int code;        /* exit code of one that lived; 0 if the body returned */

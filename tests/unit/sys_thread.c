@@ -225,3 +225,30 @@ TEST(thread_fails_when_told)
     ASSERT(f.ran);
 }
 #endif
+
+/* ---- the end of a thread ---------------------------------------------------------------------------------------- */
+
+static _Atomic int ends; /* relaxed: joined before it is read */
+
+static void count_end(void)
+{
+    fetch_add_relaxed(&ends, 1);
+}
+
+static void *watches_and_ends(void *how)
+{
+    if (weft__thread_watch_end(count_end) < 0) return NULL;
+    if (how) pthread_exit(NULL);
+    return NULL;
+}
+
+TEST(thread_end_is_told_however_it_comes)
+{
+    for (int how = 0; how < 2; how++) {
+        pthread_t thread;
+        store_relaxed(&ends, 0);
+        ASSERT_OK(pthread_create(&thread, NULL, watches_and_ends, how ? &ends : NULL));
+        ASSERT_OK(pthread_join(thread, NULL));
+        ASSERT_EQ(load_relaxed(&ends), 1);
+    }
+}
