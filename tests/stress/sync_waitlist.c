@@ -420,7 +420,6 @@ static struct told *told_new(void)
     t->notify->told = false;
     weft__waiter_init(&t->waiter);
     weft__state_init(&t->task, 1);
-    weft__join_init(&t->task, false);
     return t;
 }
 
