@@ -4,8 +4,6 @@
  */
 #include "sync/waitlist.h"
 
-#include "task/state.h"
-
 void weft__waitlist_init(struct weft__waitlist *list)
 {
     weft__lock_init(&list->lock, WEFT__RANK_WAITLIST);
@@ -139,7 +137,7 @@ void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct 
         unlock_wake_foreign(list, waiter, waker, sched);
         return;
     }
-    bool granted = weft__state_claim(task) == WEFT__STATE_ENQUEUE;
+    bool granted = weft__waker_claim_task(task);
     mark_turn(waiter, waker, granted);
     weft__waitlist_unlock(list);
     weft__lock_assert_none_held();

@@ -36,6 +36,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "task/state.h"
 #include "types.h"
 
 /* Tasks and foreign wakers lie at multiples of 16 bytes: the low bits are free for tags. */
@@ -105,6 +106,12 @@ static inline struct weft__foreign *weft__waker_foreign(struct weft_waker waker)
 /* Claims; the waiter behind the waker must be held fast. Gives the claimed waker, which must be
  * pushed, or none. */
 struct weft_waker weft__waker_claim(struct weft_waker waker);
+
+/* The same for a task, inline. True: the task must be pushed. */
+static inline bool weft__waker_claim_task(struct weft_task *task)
+{
+    return weft__state_claim(task) == WEFT__STATE_ENQUEUE;
+}
 
 /* Takes a claimed waker (or none) to where it runs. Holds: no lock. */
 void weft__waker_push(struct weft_waker claimed, const struct weft__sched *sched);

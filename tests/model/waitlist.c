@@ -184,7 +184,7 @@ static void ring_always_granted(void)
         weft__container_of(sem->list.head.next, struct weft__waiter, link);
     struct weft_waker waker = unqueue(&sem->list, waiter);
     struct weft_task *task = weft__waker_task(waker);
-    bool granted = weft__state_claim(task) == WEFT__STATE_ENQUEUE;
+    bool granted = weft__waker_claim_task(task);
 
     mark_turn(waiter, waker, true);
     weft__waitlist_unlock(&sem->list);
