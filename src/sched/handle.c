@@ -16,7 +16,7 @@
 
 int weft_cx_cancelled(weft_cx *cx)
 {
-    if (cx->why && cx->budget > 0) cx->budget--;
+    if (cx->why && cx->budget > 0 && cx->budget != WEFT__UNBUDGETED) cx->budget--;
     return cx->why;
 }
 
@@ -120,7 +120,7 @@ int weft_detach(weft_task *task)
 /* The tick is over: go on only if nobody outside waits, and not for ever. What lies in the ring is offered to thieves, as the loop would do. */
 static bool another_tick(struct weft__worker *w)
 {
-    if (w->inline_ticks >= INLINE_TICKS_MAX || !weft__inject_idle(&w->rt->inject)) return false;
+    if (w->inline_ticks >= INLINE_TICKS_MAX || weft__worker_keeps_waiting(w)) return false;
     w->inline_ticks++;
     w->tick = 0;
     if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
@@ -146,7 +146,7 @@ static void run_inline(struct weft_task *child)
 {
     struct weft__worker *w = weft__here()->worker;
     if (!w || w->rt != weft__rt_of(child) || weft__here()->fiber) return;
-    if (load_relaxed(&child->polls) > 0) return; /* relaxed: a hint */
+    if (load_relaxed(&child->polls) > 0 || weft__is_placed(child)) return; /* relaxed: a hint. Placed: it is in no ring */
     while (may_inline(w) && !weft__state_is_complete(child)) {
         struct weft_task *task = take_newest_unstarted(w);
         if (!task) return;

@@ -6,6 +6,7 @@
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
+ *     place.c    tasks with a place of their own: pinned, local, background
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -13,6 +14,7 @@
 #include "base/rand.h"
 #include "base/slab.h"
 #include "sched/idle.h"
+#include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
@@ -46,6 +48,7 @@ struct weft__worker {
     struct weft__runq ring;
     struct weft__overflow over;
     struct weft__park park;
+    struct weft__inbox inbox;       /* tasks that only this worker polls; its own list is the owner's alone */
 
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;
@@ -57,6 +60,7 @@ struct weft__worker {
     uint32_t tick;                  /* polls since the last look at inject and overflow */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
+    uint32_t since_background;      /* takes since the last look at the background queue */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
     char *stack_lo;                 /* lowest address that an inlined child may use */
     bool searching;                 /* holds a searching right of the idle word */
@@ -86,6 +90,7 @@ struct weft_rt {
     WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
     _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
+    _Atomic uint32_t next_home;     /* the worker, modulo their number, of the next pinned task from outside */
     _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
@@ -115,15 +120,10 @@ static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
     return weft__container_of(weft__slab_chunk_of(task)->group, struct weft_rt, blocks);
 }
 
-/* What a task has beyond its header, if it has anything. */
-struct weft__ext {
-    const char *name;               /* given at the spawn; borrowed */
-};
-
 static inline const char *weft__name_of(const struct weft_task *task)
 {
-    const struct weft__ext *ext = task->ext;
-    return ext ? ext->name : task->site->name;
+    const struct weft__ext *ext = weft__ext_of(task);
+    return ext && ext->name ? ext->name : task->site->name;
 }
 
 /* ---- spawn.c ---- */
@@ -158,8 +158,29 @@ void weft__task_report_unread(const struct weft_site *site, int64_t failure); /*
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
-void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last);
+void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
 void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */
+
+/* ---- place.c ---- */
+
+/* Does it go to a place of its own when it is pushed? The word is at hand: the caller has claimed, made or polled the task. */
+static inline bool weft__is_placed(const struct weft_task *task)
+{
+    return weft__state_look(task) & WEFT__STATE_PLACE;
+}
+
+/* A placed task, to its place. `w`: this thread's worker, if it is one of the runtime's, else NULL. `tell`: it was woken or spawned, and somebody idle may
+ * take it; a task that is only requeued by its poller wakes nobody. */
+void weft__place_push(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task, bool tell);
+
+struct weft_rt *weft__place_rt(const weft_spawn_opts *opts);        /* the runtime that the options name; NULL: none */
+bool weft__place_is_sound(const weft_spawn_opts *opts);
+uint32_t weft__place_at_birth(struct weft_rt *rt, const struct weft__worker *w, const weft_spawn_opts *opts); /* for weft__state_born_with */
+struct weft_task *weft__worker_take_background(struct weft__worker *w);
+bool weft__worker_keeps_waiting(struct weft__worker *w);            /* somebody who is not in its ring; a hint */
+
+/* Polls of a worker between two looks at the background queue, whatever else it has. Doubled: its tasks wait twice as long beside busy workers. */
+#define WEFT__BACKGROUND_TICKS 32
 
 /* ---- find.c ---- */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */

@@ -61,7 +61,7 @@ static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_t
 /* What few tasks have is kept apart, so that the others do not carry it. */
 static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
 {
-    if (!opts || !opts->name) return true;
+    if (!opts || !opts->name) return true; /* the task itself may need one later: task/local.c */
     struct weft__ext *ext = weft__alloc(sizeof(*ext));
     if (!ext) return false;
     ext->name = opts->name;
@@ -78,7 +78,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     task->ext = NULL;
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
-    store_relaxed(&task->since, 0);
+    store_relaxed(&task->since, opts ? weft__place_at_birth(rt, w, opts) : 0); /* until start, which puts it where it belongs */
     if (!ext_new(task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -105,9 +105,9 @@ static void gate_leave(struct weft_rt *rt)
     fetch_sub_release(&rt->gate, 1); /* [rt-gate] with stop: the task is in the registry */
 }
 
-static struct weft_task *task_new_outside(const struct weft_site *site, const weft_spawn_opts *opts)
+static struct weft_task *task_new_outside(struct weft_rt *asked, const struct weft_site *site, const weft_spawn_opts *opts)
 {
-    struct weft_rt *rt = opts && opts->rt ? opts->rt : weft_rt_current();
+    struct weft_rt *rt = asked ? asked : weft_rt_current();
     if (!rt || !gate_enter(rt)) return NULL;
     struct weft_task *task = block_new(rt, NULL, site, opts);
     if (!task) gate_leave(rt);
@@ -117,13 +117,22 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
 weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft__worker *w = weft__here()->worker;
-    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
-    return task_new_outside(site, opts);
+    if (opts && !weft__place_is_sound(opts)) return NULL;
+    struct weft_rt *asked = opts ? weft__place_rt(opts) : NULL;
+    if (w && (!asked || asked == w->rt)) return block_new(w->rt, w, site, opts);
+    return task_new_outside(asked, site, opts);
 }
 
 void *weft__task_frame(weft_task *task)
 {
     return weft__frame_of(task);
+}
+
+/* What its options asked for was noted where nobody looks before it is published. */
+static void born_with(struct weft_task *task, uint32_t flags)
+{
+    weft__state_born_with(task, flags);
+    store_relaxed(&task->since, 0); /* relaxed: the push publishes it */
 }
 
 weft_task *weft__task_start(weft_task *task)
@@ -133,6 +142,8 @@ weft_task *weft__task_start(weft_task *task)
 
     weft__join_init(task, false);
     weft__state_init(task, 1);
+    uint32_t born = load_relaxed(&task->since); /* relaxed: this thread wrote it */
+    if (__builtin_expect(born, 0)) born_with(task, born);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
     if (w) {
         weft__tally(&w->counts.spawned, 1);

@@ -127,6 +127,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->stack = stack;
     f->pool = pool;
     f->own_pool = !here->stacks;
+    f->pin_blocks = 0;
     f->running = false;
     f->polling = false;
     f->ended = false;

@@ -6,11 +6,17 @@
 
 #include <errno.h>
 
+/* No flag that nobody knows. */
+#define UNKNOWN_FLAGS UINT64_C(0x0080)
+
+_Static_assert(WEFT__WORKERS_MAX < WEFT__STATE_BACKGROUND >> WEFT__STATE_PLACE_SHIFT,
+               "every worker is a place, and none is the background");
+
 void weft__state_check(uint64_t word)
 {
     uint64_t flags = word & WEFT__STATE_FLAGS;
 
-    weft_assert(flags < WEFT__STATE_COMPLETE << 1);    /* no flag that nobody knows */
+    weft_assert(!(flags & UNKNOWN_FLAGS));
     if (flags) weft_assert(flags & WEFT__STATE_ALIVE); /* zero flags is the only way to be free */
     /* nobody refers to a free block */
     if (!flags) weft_assert(weft__state_references_of(word) == 0);
@@ -52,6 +58,18 @@ enum weft__state_next weft__state_cancel_id(struct weft_task *task, uint32_t gen
 {
     /* relaxed: a guess, the CAS decides */
     return cancel_from(task, load_relaxed(&task->state), generation);
+}
+
+void weft__state_place(struct weft_task *task, uint64_t place)
+{
+    const uint64_t changed = WEFT__STATE_PLACE | WEFT__STATE_PIN_BLOCK;
+    uint64_t word = load_relaxed(&task->state); /* relaxed: a guess, the CAS decides */
+
+    weft_dassert(!(place & ~changed));
+    do {
+        weft_dassert(word & WEFT__STATE_SCHED);
+        /* relaxed: a place is a number; the end of this poll releases it with the frame */
+    } while (!cas_relaxed(&task->state, &word, (word & ~changed) | place));
 }
 
 int weft__state_ref(struct weft_task *task)

@@ -3,7 +3,7 @@
  * state - the life of a task in one word: who may poll it, whether a wake came meanwhile, who still
  * refers to it.
  *
- *     bits  0..15  flags          zero: the block is free
+ *     bits  0..15  flags          zero: the block is free; 8..15 of them are the task's place
  *     bits 16..31  references     handles, clones, kept wakers; never queues, waiters or timers
  *     bits 32..63  generation     how often the block was freed; part of the id
  *
@@ -29,6 +29,12 @@
  *     references n               -> n + 1                       [ref]         relaxed RMW     -
  *     references n               -> n - 1                       [unref]       acq_rel RMW     free, if COMPLETE and the last
  *     ALIVE COMPLETE, none       -> free, generation + 1        [free]        relaxed store   give the block back
+ *     ALIVE SCHED, place p       -> place q                     [place]       relaxed RMW     -
+ *
+ * The PLACE says where a task goes when it is pushed: 0 anywhere, 1 + n to worker n alone, WEFT__STATE_BACKGROUND to
+ * the queue of those that can wait. It is in this word because whoever pushes has just claimed the
+ * task: the word is at hand. It is set at birth, or by the task while it runs (the holder of SCHED),
+ * by a read-modify-write that comes before the end of its poll: every later claim sees it.
  * A task that yields keeps SCHED: its poller pushes it again and this word is not touched.
  *
  * No wake is lost: claim is always a read-modify-write, also when it changes nothing. Suppose it
@@ -59,16 +65,23 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "limits.h"
 #include "types.h"
 
 #include <stdint.h>
 
-#define WEFT__STATE_ALIVE     UINT64_C(0x0001) /* the block holds a task */
-#define WEFT__STATE_SCHED     UINT64_C(0x0002) /* queued or running: somebody may poll it */
-#define WEFT__STATE_NOTIFIED  UINT64_C(0x0004) /* a wake arrived while SCHED */
-#define WEFT__STATE_CANCELLED UINT64_C(0x0008) /* the task was asked to stop; for life */
-#define WEFT__STATE_COMPLETE  UINT64_C(0x0010) /* the result stands; references keep the block */
-#define WEFT__STATE_FLAGS     UINT64_C(0xffff)
+#define WEFT__STATE_ALIVE      UINT64_C(0x0001) /* the block holds a task */
+#define WEFT__STATE_SCHED      UINT64_C(0x0002) /* queued or running: somebody may poll it */
+#define WEFT__STATE_NOTIFIED   UINT64_C(0x0004) /* a wake arrived while SCHED */
+#define WEFT__STATE_CANCELLED  UINT64_C(0x0008) /* the task was asked to stop; for life */
+#define WEFT__STATE_COMPLETE   UINT64_C(0x0010) /* the result stands; references keep the block */
+#define WEFT__STATE_UNBUDGETED UINT64_C(0x0020) /* its polls have no budget; for life */
+#define WEFT__STATE_PIN_BLOCK  UINT64_C(0x0040) /* its place lasts until the end of a WEFT_PINNED */
+#define WEFT__STATE_PLACE      UINT64_C(0xff00) /* where it goes when it is pushed; 0: anywhere */
+#define WEFT__STATE_FLAGS      UINT64_C(0xffff)
+
+#define WEFT__STATE_PLACE_SHIFT 8
+#define WEFT__STATE_BACKGROUND  WEFT__STATE_PLACE /* the last place: no worker has it */
 
 #define WEFT__STATE_REF_SHIFT 16
 #define WEFT__STATE_REF       (UINT64_C(1) << WEFT__STATE_REF_SHIFT)
@@ -94,6 +107,9 @@ enum weft__state_next weft__state_cancel_id(struct weft_task *task, uint32_t gen
 
 /* One more reference. Returns 0; -EOVERFLOW beyond WEFT__STATE_REFS_MAX. */
 int weft__state_ref(struct weft_task *task);
+
+/* The holder of SCHED, during the task's poll: another place, with or without PIN_BLOCK. */
+void weft__state_place(struct weft_task *task, uint64_t place);
 
 /* Asserts what no word may say. */
 void weft__state_check(uint64_t word);
@@ -122,6 +138,12 @@ static inline uint64_t weft__state_begin_poll(struct weft_task *task)
     /* [state-wake] with claim: this poll sees what it wrote */
     word = fetch_and_acquire(&task->state, ~WEFT__STATE_NOTIFIED);
     return word & ~WEFT__STATE_NOTIFIED;
+}
+
+/* The place of a task that only worker `index` polls. */
+static inline uint64_t weft__state_home(uint32_t index)
+{
+    return (uint64_t)(index + 1) << WEFT__STATE_PLACE_SHIFT;
 }
 
 /* A look, old by the time it is used. */
@@ -173,6 +195,14 @@ static inline void weft__state_init(struct weft_task *task, uint32_t references)
     weft_assert(references <= WEFT__STATE_REFS_MAX);
     word |= WEFT__STATE_ALIVE | WEFT__STATE_SCHED | (uint64_t)references << WEFT__STATE_REF_SHIFT;
     store_release(&task->state, word); /* [slab-state] with walk and find: the header as the spawner wrote it */
+}
+
+/* What few tasks are born with: UNBUDGETED, a PLACE. By the spawner, between init and the push. */
+static inline void weft__state_born_with(struct weft_task *task, uint64_t flags)
+{
+    weft_dassert(!(flags & ~(WEFT__STATE_UNBUDGETED | WEFT__STATE_PLACE)));
+    /* relaxed: the push publishes it; who finds the task in the registry before that has no right to push */
+    fetch_or_relaxed(&task->state, flags);
 }
 
 /* The word after a wake. */

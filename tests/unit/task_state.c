@@ -185,6 +185,50 @@ TEST(state_generation_wraps_into_nothing_else)
     ASSERT_EQ(weft__state_look(&t), 0);
 }
 
+/* ---- places ---- */
+
+TEST(state_home_is_a_place_and_no_background)
+{
+    for (uint32_t i = 0; i < WEFT__WORKERS_MAX; i++) {
+        uint64_t place = weft__state_home(i);
+        ASSERT(place != 0);
+        ASSERT_EQ(place & ~WEFT__STATE_PLACE, 0);
+        ASSERT(place != WEFT__STATE_BACKGROUND);
+    }
+}
+
+TEST(state_place_lasts_until_the_block_is_free)
+{
+    struct weft_task t = task_with(0, 0);
+    const uint64_t home = weft__state_home(3) | WEFT__STATE_UNBUDGETED;
+    weft__state_init(&t, 1);
+    weft__state_born_with(&t, home);
+    assert_word(&t, A | S | home, 1);
+    ASSERT_EQ(weft__state_begin_poll(&t) & WEFT__STATE_FLAGS, A | S | home);
+    ASSERT_EQ(weft__state_end_poll(&t), WEFT__STATE_NOTHING);
+    ASSERT_EQ(weft__state_claim(&t), WEFT__STATE_ENQUEUE);
+    ASSERT_EQ(weft__state_cancel(&t), WEFT__STATE_NOTHING);
+    assert_word(&t, A | S | N | X | home, 1);
+    (void)weft__state_begin_poll(&t);
+    ASSERT_EQ(weft__state_complete(&t), WEFT__STATE_NOTHING);
+    assert_word(&t, A | C | X | home, 1);
+    ASSERT_EQ(weft__state_unref(&t), WEFT__STATE_FREE);
+    weft__state_free(&t);
+    ASSERT_EQ(weft__state_look(&t) & WEFT__STATE_FLAGS, 0);
+}
+
+TEST(state_place_changes_nothing_else)
+{
+    struct weft_task t = task_with(A | S | N | X | WEFT__STATE_UNBUDGETED, 3);
+    const uint64_t rest = A | S | N | X | WEFT__STATE_UNBUDGETED;
+    weft__state_place(&t, weft__state_home(0) | WEFT__STATE_PIN_BLOCK);
+    assert_word(&t, rest | weft__state_home(0) | WEFT__STATE_PIN_BLOCK, 3);
+    weft__state_place(&t, WEFT__STATE_BACKGROUND);
+    assert_word(&t, rest | WEFT__STATE_BACKGROUND, 3);
+    weft__state_place(&t, 0);
+    assert_word(&t, rest, 3);
+}
+
 TEST(state_check_accepts_every_word_of_the_drawing)
 {
     static const uint64_t good[] = {0,         A,         A | S,         A | S | N,
@@ -218,7 +262,7 @@ MISUSE(state_check_refuses_notified_and_idle)
 
 MISUSE(state_check_refuses_a_flag_nobody_knows)
 {
-    weft__state_check(A | C << 1);
+    weft__state_check(A | UINT64_C(0x80));
 }
 
 MISUSE(state_init_of_a_living_task)
