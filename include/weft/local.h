@@ -32,7 +32,7 @@ extern "C" {
  * tasks spawned by one run on that worker's thread: between two awaits no other of them runs, and what only they touch needs
  * neither lock nor atomics. Valid as long as its runtime. Two sets on one worker are one set as far as threads go. */
 typedef struct weft_local {
-    weft_rt *rt;           /* NULL: names nothing, and a spawn by it gives NULL */
+    weft_rt *rt; /* NULL: names nothing, and a spawn by it gives NULL */
     unsigned weft__worker;
 } weft_local;
 
@@ -62,15 +62,15 @@ WEFT_API bool weft_local_is_here(const weft_local *local);
  *     for (struct weft__pin pin __attribute__((cleanup(weft__pin_leave))) = weft__pin_enter(); pin.once; pin.once = false)
  */
 struct weft__pin {
-    void *weft__fiber;      /* whose block it is; NULL: nothing to undo */
-    uint64_t weft__before;  /* the task's place outside of it */
+    void *weft__fiber;     /* whose block it is; NULL: nothing to undo */
+    uint64_t weft__before; /* the task's place outside of it */
     bool once;
 };
 WEFT_API struct weft__pin weft__pin_enter(void);
 WEFT_API void weft__pin_leave(struct weft__pin *pin);
 
-#define WEFT_PINNED       WEFT__PINNED(__COUNTER__)
-#define WEFT__PINNED(n)   WEFT__PINNED_(n)
+#define WEFT_PINNED     WEFT__PINNED(__COUNTER__)
+#define WEFT__PINNED(n) WEFT__PINNED_(n)
 #define WEFT__PINNED_(n)                                                                           \
     for (struct weft__pin weft__pin##n __attribute__((cleanup(weft__pin_leave))) =                 \
              (WEFT__CALL_FORM("WEFT_PINNED"), weft__pin_enter());                                  \

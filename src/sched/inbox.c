@@ -35,7 +35,8 @@ static void fetch(struct weft__inbox *inbox)
 {
     struct weft_task *got[FETCH_BATCH];
     uint32_t count = weft__inject_pop(&inbox->remote, FETCH_BATCH, got);
-    for (uint32_t i = 0; i < count; i++) weft__inbox_push(inbox, got[i]);
+    for (uint32_t i = 0; i < count; i++)
+        weft__inbox_push(inbox, got[i]);
 }
 
 struct weft_task *weft__inbox_take(struct weft__inbox *inbox)

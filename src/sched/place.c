@@ -29,7 +29,8 @@
 
 /* ---- push ---- */
 
-static void push_home(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task, uint32_t index)
+static void push_home(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task,
+                      uint32_t index)
 {
     struct weft__worker *home = &rt->workers[index];
     if (home == w) {
@@ -75,7 +76,8 @@ struct weft_task *weft__worker_take_background(struct weft__worker *w)
 bool weft__worker_keeps_waiting(struct weft__worker *w)
 {
     struct weft_rt *rt = w->rt;
-    return !weft__inject_idle(&rt->inject) || !weft__inject_idle(&rt->background) || !weft__inbox_idle(&w->inbox);
+    return !weft__inject_idle(&rt->inject) || !weft__inject_idle(&rt->background) ||
+           !weft__inbox_idle(&w->inbox);
 }
 
 /* ---- birth ---- */
@@ -90,17 +92,20 @@ bool weft__place_is_sound(const weft_spawn_opts *opts)
     const weft_local *local = opts->local;
     if (opts->background && (opts->pinned || local)) return false;
     if (!local) return true;
-    return local->rt && (!opts->rt || opts->rt == local->rt) && local->weft__worker < local->rt->worker_count;
+    return local->rt && (!opts->rt || opts->rt == local->rt) &&
+           local->weft__worker < local->rt->worker_count;
 }
 
-static uint32_t home_of(struct weft_rt *rt, const struct weft__worker *w, const weft_spawn_opts *opts)
+static uint32_t home_of(struct weft_rt *rt, const struct weft__worker *w,
+                        const weft_spawn_opts *opts)
 {
     if (opts->local) return opts->local->weft__worker;
     if (w) return w->index;
     return fetch_add_relaxed(&rt->next_home, 1) % rt->worker_count; /* relaxed: a count */
 }
 
-uint32_t weft__place_at_birth(struct weft_rt *rt, const struct weft__worker *w, const weft_spawn_opts *opts)
+uint32_t weft__place_at_birth(struct weft_rt *rt, const struct weft__worker *w,
+                              const weft_spawn_opts *opts)
 {
     uint64_t flags = opts->unbudgeted ? WEFT__STATE_UNBUDGETED : 0;
     if (opts->background) flags |= WEFT__STATE_BACKGROUND;
@@ -168,5 +173,6 @@ void weft__pin_leave(struct weft__pin *pin)
     struct weft__fiber *f = pin->weft__fiber;
 
     if (!f || --f->pin_blocks > 0 || !f->task) return;
-    if (weft__state_look(f->task) & WEFT__STATE_PIN_BLOCK) weft__state_place(f->task, pin->weft__before);
+    if (weft__state_look(f->task) & WEFT__STATE_PIN_BLOCK)
+        weft__state_place(f->task, pin->weft__before);
 }

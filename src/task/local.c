@@ -20,7 +20,7 @@ struct value {
 
 struct weft__locals {
     struct value *newest;
-    void **slot;         /* by number - 1: the value, or NULL */
+    void **slot; /* by number - 1: the value, or NULL */
     uint32_t slot_count;
     bool ending;
 };
@@ -43,7 +43,8 @@ static uint32_t number_of(struct weft__task_key *key)
     uint32_t number = number_look(key);
 
     if (number) return number;
-    uint32_t mine = fetch_add_relaxed(&last, 1) + 1; /* relaxed, both: numbers; one that loses is never used */
+    uint32_t mine =
+        fetch_add_relaxed(&last, 1) + 1; /* relaxed, both: numbers; one that loses is never used */
     return cas_relaxed((_Atomic uint32_t *)&key->weft__number, &number, mine) ? mine : number;
 }
 
@@ -83,8 +84,7 @@ static bool slots_reach(struct weft__locals *locals, uint32_t number)
     return true;
 }
 
-static void *value_new(struct weft__locals *locals, struct weft__task_key *key,
-                       uint32_t number)
+static void *value_new(struct weft__locals *locals, struct weft__task_key *key, uint32_t number)
 {
     size_t align = key->align > _Alignof(max_align_t) ? key->align : _Alignof(max_align_t);
     struct value *v = weft__alloc_aligned(value_at(key) + key->bytes, align);

@@ -24,6 +24,7 @@ static _Atomic unsigned taken;
 static _Atomic bool stop;
 static unsigned goal;
 static bool items_last;             /* until all are taken */
+static bool own_last;               /* those of an inbox do, the others do not */
 
 /* ---- broken twins ---- */
 
@@ -83,18 +84,18 @@ static void unpark(uint32_t worker)
     weft__unpark(&parks[worker]);
 }
 
-static void finish_one(void)
+static void finish_one(bool lasts)
 {
     if (fetch_add_acq_rel(&taken, 1) + 1 == goal) {
         store_release(&stop, true);
         for (uint32_t i = 0; i < workers; i++) weft__unpark(&parks[i]);
     }
-    while (items_last && load_acquire(&taken) < goal) model_yield(); /* a long poll */
+    while (lasts && load_acquire(&taken) < goal) model_yield(); /* a long poll */
 }
 
 /* ---- a worker ---- */
 
-static void found(uint32_t id, bool *searching)
+static void found(uint32_t id, bool *searching, bool lasts)
 {
     if (*searching) {
         *searching = false;
@@ -102,7 +103,7 @@ static void found(uint32_t id, bool *searching)
             (void)weft__idle_search_end(&idle, id);
         } else if (weft__idle_search_end(&idle, id) && model_mutant != FINDER_KEEPS_QUIET && work_visible()) unpark(weft__idle_wake_one(&idle, id));
     }
-    finish_one();
+    finish_one(lasts);
 }
 
 /* Sleeps until there is a reason not to; true: it holds the searching right. */
@@ -123,8 +124,10 @@ static void worker_loop(uint32_t id)
 {
     bool searching = weft__idle_search_begin(&idle, id);
     while (!load_acquire(&stop)) {
-        if (take_from(&inbox[id]) || take_from(&injected) || steal()) {
-            found(id, &searching);
+        if (take_from(&inbox[id])) {
+            found(id, &searching, items_last || own_last);
+        } else if (take_from(&injected) || steal()) {
+            found(id, &searching, items_last);
         } else {
             searching = sleep_until_woken(id, searching);
         }
@@ -198,7 +201,7 @@ static void outsider_pushes_to_0(void *arg)
     push_to(0);
 }
 
-/* One for worker 0 alone, then one for anybody; both last. */
+/* One for worker 0 alone, then one for anybody. */
 static void outsider_pushes_both(void *arg)
 {
     push_to(0);
@@ -215,7 +218,7 @@ static void worker_pushes_two(void *arg)
     if (weft__idle_hint(&idle)) unpark(weft__idle_wake_one(&idle, 1));
     bool got = steal(); /* its own oldest, by the same CAS */
     if (model_mutant == HINT_ONLY ? weft__idle_hint(&idle) : weft__idle_look(&idle)) unpark(weft__idle_wake_one(&idle, 1));
-    if (got) finish_one();
+    if (got) finish_one(items_last);
 }
 
 static void begin(unsigned worker_count, unsigned items, bool last)
@@ -223,6 +226,7 @@ static void begin(unsigned worker_count, unsigned items, bool last)
     workers = worker_count;
     goal = items;
     items_last = last;
+    own_last = false;
     weft__idle_init(&idle, worker_count);
     for (unsigned i = 0; i < worker_count; i++) {
         weft__park_init(&parks[i]);
@@ -306,10 +310,11 @@ static void two_workers_one_for_1(void)
     end();
 }
 
-/* Whoever was woken for its own must not be counted on for the other one and then keep quiet. */
+/* The first lasts until the second is taken. Whoever was woken for its own must not be counted on for the other one and then keep quiet. */
 static void two_workers_own_and_anybodys(void)
 {
-    begin(2, 2, true);
+    begin(2, 2, false);
+    own_last = true;
     model_thread(worker_0, NULL);
     model_thread(worker_1, NULL);
     model_thread(outsider_pushes_both, NULL);
@@ -325,7 +330,7 @@ static const struct model_case cases[] = {
     {.name = "idle: two workers, two long items, randomised", .run = two_workers_two_long_items, .pct_depth = 4, .executions_max = 200000},
     {.name = "inbox: one worker, one item of its own", .run = one_worker_its_own, .preemptions = 5, .weaken = true},
     {.name = "inbox: two workers, one item for the second", .run = two_workers_one_for_1, .preemptions = 2},
-    {.name = "inbox: two long items, one for worker 0, one for anybody", .run = two_workers_own_and_anybodys, .preemptions = 1, .weaken = true},
+    {.name = "inbox: a long item for worker 0, then one for anybody", .run = two_workers_own_and_anybodys, .preemptions = 1, .weaken = true},
     {.name = "inbox: the same, randomised", .run = two_workers_own_and_anybodys, .pct_depth = 4, .executions_max = 200000},
     {.name = "mutant: work for one worker wakes anyone", .run = two_workers_one_for_1, .preemptions = 2, .mutant = INBOX_LIKE_INJECT, .must_fail = true,
      .why = "lost"},
