@@ -196,8 +196,8 @@ static void sleep_until_woken(struct weft__worker *w)
     weft__slab_share(&w->slab);
     w->searching = false;
     weft__idle_sleep(&rt->idle, w->index, searching);
-    /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     bool work = weft__worker_sees_work(w) || !weft__inbox_empty(&w->inbox);
+    /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     if (!work && load_acquire(&rt->stage) != WEFT__STOPPED) {
         weft__tally(&w->counts.parks, 1);
         (void)weft__park(&w->park, WEFT__NEVER);

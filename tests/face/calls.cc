@@ -37,6 +37,26 @@ static int wait_for(weft_task *t)
     return weft_join(t, &r) < 0 ? -1 : r;
 }
 
+/* Compiled and not called: the stand-in has no workers to stay on. */
+struct request {
+    int id;
+};
+static void request_done(request *r)
+{
+    r->id = 0;
+}
+static WEFT_TASK_LOCAL(request, this_request, request_done);
+static WEFT_TASK_LOCAL(int, this_number);
+static inline int stays()
+{
+    weft_local here = weft_local_here();
+    WEFT_PINNED {
+        if (weft_local_is_here(&here)) return this_request()->id;
+        WEFT_PINNED break;
+    }
+    return *this_number();
+}
+
 static int app(int argc, char **argv)
 {
     unsigned char shade = 0;

@@ -189,6 +189,34 @@ TEST(home_pinned_by_a_task_is_where_it_was_spawned)
     crew_each(pinned_by_a_task);
 }
 
+/* A backlog on one worker, worth stealing, while the others have nothing at all. */
+static int yields_at_home(const weft_local *home)
+{
+    for (uint64_t i = 0; i < test_scaled(1000); i++) {
+        if (!weft_local_is_here(home)) fetch_add_relaxed(&strays, 1);
+        for (int spin = 0; spin < 100; spin++)
+            cpu_pause();
+        if (weft_yield() < 0) break;
+    }
+    return 0;
+}
+
+static void beside_idle_thieves(struct crew *crew)
+{
+    weft_local home = weft_local_at(crew->rt, 0);
+    weft_task *task[BELLS];
+    reset();
+    for (int i = 0; i < BELLS; i++)
+        task[i] = weft_go_as((.local = &home), yields_at_home, &home);
+    join_all(task, BELLS);
+    ASSERT_EQ(load_relaxed(&strays), 0);
+}
+
+TEST(home_idle_thieves_get_nothing)
+{
+    crew_each(beside_idle_thieves);
+}
+
 static pid_t tells_thread(void)
 {
     return thread_now();
@@ -196,9 +224,9 @@ static pid_t tells_thread(void)
 
 static void in_turn(struct crew *crew)
 {
-    int count = crew->workers < 0 ? 1 : crew->workers;
-    weft_task *task[8];
-    pid_t at[8];
+    int count = crew->workers > 0 ? crew->workers : 1;
+    weft_task *task[8] = {NULL};
+    pid_t at[8] = {0};
     for (int i = 0; i < 2 * count; i++)
         task[i] = weft_go_as((.pinned = true), tells_thread);
     for (int i = 0; i < 2 * count; i++)
@@ -227,8 +255,8 @@ static int counts_rings(struct bell *bell)
 /* All workers sleep between two rings, or are about to: each must reach the one that it is for. */
 static void woken_asleep(struct crew *crew)
 {
-    int count = crew->workers < 0 ? 1 : crew->workers;
-    weft_task *task[4];
+    int count = crew->workers > 0 ? crew->workers : 1;
+    weft_task *task[4] = {NULL};
     reset();
     for (int i = 0; i < count; i++) {
         bell_init(&bells[i]);
@@ -263,8 +291,8 @@ static int passes_on(int self, int count)
 
 static void woken_by_each_other(struct crew *crew)
 {
-    int count = crew->workers < 0 ? 2 : 2 * crew->workers;
-    weft_task *task[8];
+    int count = crew->workers > 0 ? 2 * crew->workers : 2;
+    weft_task *task[8] = {NULL};
     (void)crew;
     reset();
     for (int i = 0; i < count; i++) {
@@ -486,8 +514,8 @@ TEST(local_task_is_joined_from_elsewhere)
 /* From a thread outside, onto each worker by its number; the worker sleeps between two of them. */
 static void spawned_from_outside(struct crew *crew)
 {
-    unsigned count = crew->workers < 0 ? 1 : (unsigned)crew->workers;
-    pid_t at[4];
+    unsigned count = crew->workers > 0 ? (unsigned)crew->workers : 1;
+    pid_t at[4] = {0};
     for (unsigned i = 0; i < test_scaled(3000); i++) {
         weft_local home = weft_local_at(crew->rt, i % count);
         pid_t got;
@@ -662,8 +690,8 @@ static int leaves_in_all_ways(void)
     if (place_now()) return -2;
     WEFT_PINNED
     {
-        if (!place_now()) return -3;
-        continue;
+        if (place_now()) continue;
+        return -3;
     }
     if (place_now()) return -4;
     if (leaves_by_return() != 1 || place_now()) return -5;

@@ -195,16 +195,16 @@ static void note_end(uint32_t digit)
 
 static int *late(void);
 static int *oldest(void);
-static void oldest_done(int *value)
+static void oldest_done(const int *value)
 {
     note_end(*value == 42 ? 1 : 9);
 }
-static void middle_done(int *value)
+static void middle_done(const int *value)
 {
     (void)value;
     note_end(late() ? 9 : 2); /* no new ones at the end */
 }
-static void youngest_done(int *value)
+static void youngest_done(const int *value)
 {
     if (oldest()) *oldest() = 42; /* older ones are still there */
     note_end(*value == 5 ? 3 : 9);
