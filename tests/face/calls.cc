@@ -37,7 +37,6 @@ static int wait_for(weft_task *t)
     return weft_join(t, &r) < 0 ? -1 : r;
 }
 
-/* Compiled and not called: the stand-in has no workers to stay on. */
 struct request {
     int id;
 };
@@ -47,14 +46,17 @@ static void request_done(request *r)
 }
 static WEFT_TASK_LOCAL(request, this_request, request_done);
 static WEFT_TASK_LOCAL(int, this_number);
-static inline int stays()
+static int stays()
 {
+    int blocks = 0;
     weft_local here = weft_local_here();
     WEFT_PINNED {
-        if (weft_local_is_here(&here)) return this_request()->id;
+        blocks++;
         WEFT_PINNED break;
+        blocks++;
     }
-    return *this_number();
+    if (this_request()) this_request()->id = this_number() ? *this_number() : 0;
+    return weft_local_is_here(&here) == (here.rt != nullptr) ? blocks : -1;
 }
 
 static int app(int argc, char **argv)
@@ -74,6 +76,7 @@ static int app(int argc, char **argv)
     CHECK(weft_join(nullptr, &wide) == -ECHILD);
     CHECK(wait_for(weft_go(named)) != 0);
     CHECK(wait_for(weft_go(add, wait_for(weft_go(add, 1, 2)), 3)) == 6);
+    CHECK(wait_for(weft_go(stays)) == 2);
     CHECK(sizeof frame == 8 && offsetof(struct weft_join, task) == 8);
     return 0;
 }
