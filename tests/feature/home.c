@@ -90,7 +90,7 @@ static void street_closes(struct street *s)
 
 static uint64_t stay_rounds(void)
 {
-    return test_scaled(40);
+    return test_scaled(16);
 }
 
 /* Woken from outside and by itself, in turn. home 0: wherever it is first. */
@@ -262,7 +262,7 @@ static void woken_asleep(struct crew *crew)
         bell_init(&bells[i]);
         task[i] = weft_go_as((.pinned = true), counts_rings, &bells[i]);
     }
-    for (uint32_t i = 0; i < test_scaled(1000); i++) {
+    for (uint32_t i = 0; i < test_scaled(400); i++) {
         uint32_t before = load_relaxed(&rounds);
         bell_ring(&bells[i % (uint32_t)count]);
         CREW_UNTIL(load_relaxed(&rounds) != before);
@@ -440,7 +440,7 @@ static int makes_a_set(struct bell *bell)
 {
     weft_task *task[LOCALS];
     struct shared s = {.home = weft_local_here(), .thread = thread_now(), .unfinished = LOCALS};
-    int times = (int)test_scaled(200);
+    int times = (int)test_scaled(40);
     int got = -1;
 
     for (int i = 0; i < LOCALS; i++) {
@@ -642,7 +642,7 @@ static int stays_in_block(struct bell *bell)
 static int stays_and_moves(struct bell *bell, bool *has_moved)
 {
     pid_t first = thread_now();
-    for (uint64_t i = 0; i < test_scaled(5) || (has_moved && !*has_moved && !load_relaxed(&over));
+    for (uint64_t i = 0; i < test_scaled(3) || (has_moved && !*has_moved && !load_relaxed(&over));
          i++) {
         int r = stays_in_block(bell);
         if (r < 0) return r;
@@ -793,8 +793,8 @@ static void overlapping(struct crew *crew)
     (void)crew;
     street_opens(&s);
     for (int i = 0; i < BELLS / 2; i++)
-        task[i] = weft_spawn(both, .a = {.bell = &bells[2 * i], .waits = 5},
-                             .b = {.bell = &bells[2 * i + 1], .waits = 15});
+        task[i] = weft_spawn(both, .a = {.bell = &bells[2 * i], .waits = 3},
+                             .b = {.bell = &bells[2 * i + 1], .waits = 8});
     join_all(task, BELLS / 2);
     street_closes(&s);
     ASSERT_EQ(load_relaxed(&strays), 0);
