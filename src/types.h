@@ -30,10 +30,32 @@ struct weft_task {
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, if the state says JOINER      [joiner, completer, through task/join.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
-    void *ext;                      /* 48 task-locals, own name, counters while watched   [owner] */
+    void *ext;                      /* 48 struct weft__ext; NULL for most                 [spawner, poller; others by weft__ext_of] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */
-    _Atomic uint32_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
+    _Atomic uint16_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
+    _Atomic uint16_t place;         /* 62 where it goes when it is pushed (task/place.h)  [spawner, poller; pushers look] */
 } __attribute__((aligned(16)));     /* as all blocks are; wakers keep tags in the low bits */
+
+/* ---- ext: what a task has beyond its header, if it has anything ---------------------------------------------------------------------------
+ *
+ * Made at the spawn, or by the task itself while it runs; freed with the block. So whoever keeps the task from being freed may look. */
+struct weft__locals;
+
+struct weft__ext {
+    const char *name;               /* given at the spawn, borrowed; NULL: none           [constant] */
+    struct weft__locals *locals;    /* task-locals; NULL: none (task/local.h)             [poller] */
+};
+
+static inline struct weft__ext *weft__ext_of(const struct weft_task *task)
+{
+    /* [task-ext] with publish: what it points to. The cast: the field is plain for those who make or free the task. */
+    return load_acquire((struct weft__ext *_Atomic *)(uintptr_t)&task->ext);
+}
+
+static inline void weft__ext_publish(struct weft_task *task, struct weft__ext *ext)
+{
+    store_release((struct weft__ext *_Atomic *)(uintptr_t)&task->ext, ext); /* [task-ext] with ext_of */
+}
 
 /* ---- waker: struct weft_waker is public (weft/task.h) -------------------------------------------------------------------------------------
  *
@@ -54,11 +76,13 @@ struct weft__sched {
     void *self;                     /* what the table's functions get as `sched` */
 };
 
+#define WEFT__UNBUDGETED UINT32_MAX
+
 /* ---- cx: what a poll is given; lives on the poller's stack or in its worker ---------------------------------------------------------------- */
 struct weft_cx {
     struct weft_waker waker;        /* of the task that polls */
     int why;                        /* 0, -ECANCELED or -ETIME */
-    uint32_t budget;                /* operations left in this poll */
+    uint32_t budget;                /* operations left in this poll; WEFT__UNBUDGETED: it has no end */
     bool yielded;                   /* the poll asks to be queued again, behind the others, although nobody woke it */
 };
 

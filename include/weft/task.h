@@ -42,10 +42,14 @@ struct weft_site {
 typedef struct weft_spawn_opts {
     weft_rt *rt;        /* NULL: the current one */
     const char *name;   /* borrowed for the task's life; NULL: the function's name */
-    /* Accepted, and without effect so far: every fiber has the runtime's stack size, every task may move. */
-    size_t stack_bytes; /* of a fiber; 0: the runtime's */
-    bool pinned;        /* stays on the worker it starts on */
-    bool background;    /* served when idle, and now and then */
+    size_t stack_bytes; /* of a fiber; 0: the runtime's. Accepted, and without effect so far: all are the runtime's */
+    bool pinned;        /* stays on the worker that spawns it; from outside: on one of them, in turn. A worker that is held
+                           up holds up its pinned tasks */
+    const struct weft_local *local; /* borrowed for the call: stays on the worker that this names (local.h), and runs in
+                           its runtime; NULL: none */
+    bool background;    /* runs when a worker has nothing else, and one at each worker's every 32nd poll. Not with pinned or
+                           local */
+    bool unbudgeted;    /* its polls have no budget: what it awaits never makes it yield, and others may wait for long */
 } weft_spawn_opts;
 
 /* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it
@@ -62,7 +66,7 @@ WEFT_API weft_task *weft__task_start(weft_task *task) __attribute__((warn_unused
  *     weft_task *t = weft_spawn_as((.name = "db", .pinned = true), fetch, url);
  *
  * Starts a stackless function, or a weft_fiber, as a task of its own. Gives the handle; dropping it is a warning.
- * NULL: no memory, no runtime, or one that shuts down; then the arguments were not evaluated, and nothing was taken.
+ * NULL: no memory, no runtime, one that shuts down, or options that contradict each other; then the arguments were not evaluated, and nothing was taken.
  * The frame is filled in where it will live: one allocation, no copy. It expands to
  *
  *     static const struct weft_site site = { fetch_poll, "fetch", __FILE__, __LINE__, sizeof(struct fetch), ... };

@@ -10,5 +10,6 @@
 #include <weft/task.h>
 #include <weft/fiber.h>
 #include <weft/rt.h>
+#include <weft/local.h>
 
 #endif

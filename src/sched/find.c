@@ -5,7 +5,7 @@
  * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
  * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a thief that came home with less than
  * 50 us of work, or 250 ns a task, is deaf for a while: 100 us at first, doubling up to 10 ms. Neither can starve anybody: long tasks pass both tests at once.
- * A deaf worker still serves the inject queue. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
+ * A deaf worker still serves the inject queue, its inbox and the background queue, which is what a worker turns to when there is nothing to steal. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
  * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
  * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
  * theft is a rescue, and not judged.
@@ -164,7 +164,7 @@ static bool others_have_work(struct weft__worker *w, bool is_deaf)
 
 bool weft__worker_sees_work(struct weft__worker *w)
 {
-    if (!weft__inject_empty(&w->rt->inject)) return true;
+    if (!weft__inject_empty(&w->rt->inject) || !weft__inject_empty(&w->rt->background)) return true;
     return others_have_work(w, deaf(w, weft__clock_now()));
 }
 
@@ -172,8 +172,19 @@ bool weft__worker_sees_work(struct weft__worker *w)
 
 static struct weft_task *look_everywhere(struct weft__worker *w, int64_t now)
 {
-    struct weft_task *task = weft__worker_take_inject(w);
+    struct weft_task *task = weft__inbox_take(&w->inbox);
+    if (!task) task = weft__worker_take_inject(w);
     if (!task) task = steal(w, deaf(w, now));
+    if (!task) task = weft__worker_take_background(w);
+    return task;
+}
+
+/* Somebody else searches: what needs no search. */
+static struct weft_task *look_around(struct weft__worker *w)
+{
+    struct weft_task *task = weft__inbox_take(&w->inbox);
+    if (!task) task = weft__worker_take_inject(w);
+    if (!task) task = weft__worker_take_background(w);
     return task;
 }
 
@@ -210,8 +221,9 @@ static void sleep_until_woken(struct weft__worker *w)
     weft__slab_share(&w->slab);
     w->searching = false;
     weft__idle_sleep(&rt->idle, w->index, searching);
+    bool work = weft__worker_sees_work(w) || !weft__inbox_empty(&w->inbox);
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
-    if (!weft__worker_sees_work(w) && load_acquire(&rt->stage) != WEFT__STOPPED) {
+    if (!work && load_acquire(&rt->stage) != WEFT__STOPPED) {
         weft__tally(&w->counts.parks, 1);
         (void)weft__park(&w->park, WEFT__NEVER);
     }
@@ -247,7 +259,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
         judge_theft(w, weft__clock_now());
         weft__shard_turn(w->shard, w->index);
         if (!w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
-        struct weft_task *task = w->searching ? spin(w) : weft__worker_take_inject(w);
+        struct weft_task *task = w->searching ? spin(w) : look_around(w);
         bool stopped = !task && load_acquire(&rt->stage) == WEFT__STOPPED; /* [rt-stage] with stop */
         if (!task && !stopped) task = sleep_with_hooks(w);
         if (task || stopped) {

@@ -16,7 +16,7 @@
 
 int weft_cx_cancelled(weft_cx *cx)
 {
-    if (cx->why && cx->budget > 0) cx->budget--;
+    if (cx->why && cx->budget > 0 && cx->budget != WEFT__UNBUDGETED) cx->budget--;
     return cx->why;
 }
 
@@ -124,7 +124,7 @@ int weft_detach(weft_task *task)
 /* The tick is over: go on only if nobody outside waits, and not for ever. What lies in the ring is offered to thieves, as the loop would do. */
 static bool another_tick(struct weft__worker *w)
 {
-    if (w->inline_ticks >= INLINE_TICKS_MAX || !weft__inject_idle(&w->rt->inject)) return false;
+    if (w->inline_ticks >= INLINE_TICKS_MAX || weft__worker_keeps_waiting(w)) return false;
     w->inline_ticks++;
     w->tick = 0;
     if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
@@ -167,6 +167,7 @@ static struct weft__worker *inliner_of(const struct weft_task *child)
     struct weft__here *here = weft__here();
     struct weft__worker *w = here->worker;
     if (!w || here->fiber || load_relaxed(&child->polls) > 0) return NULL; /* relaxed: a hint */
+    if (weft__is_placed(child)) return NULL; /* it is in no ring */
     return w->rt == weft__rt_of(child) ? w : NULL;
 }
 

@@ -164,3 +164,16 @@ uint32_t weft__idle_submit(struct weft__idle *idle)
     fence_seq_cst(); /* [idle-sb] with sleep and search_end: the look is not older than the push */
     return weft__idle_wake_one(idle, WEFT__IDLE_NOBODY);
 }
+
+bool weft__idle_wake(struct weft__idle *idle, uint32_t worker)
+{
+    _Atomic uint64_t *of = word_of(idle, worker);
+
+    fence_seq_cst(); /* [idle-sb] with sleep: the look is not older than the push */
+    uint64_t word = load_relaxed(of); /* relaxed: behind the fence, and the CAS decides */
+    while (word & bit_of(worker)) {
+        /* [idle-own] with sleep: what it wrote about itself */
+        if (cas_acquire(of, &word, word - bit_of(worker) + SEARCHER)) return true;
+    }
+    return false;
+}

@@ -14,7 +14,7 @@
  * and idle word): store buffering, where without a full fence on *both* sides each may miss the
  * other.
  *
- * RULE  A sleeper is woken only if nobody searches. A searcher is a promise: work that was
+ * RULE  A sleeper is woken only if nobody searches, or if the work is for it alone. A searcher is a promise: work that was
  * published before the promise ends is found. It ends in two ways only, sleep and search_end, and
  * both are followed by a fence and a look at all queues.
  *
@@ -51,6 +51,13 @@
  * sleeper more (case 2). What a single word gives up by being several is "one searcher": two groups
  * may get one each at the same time, which costs CPU and strands nothing.
  *
+ * WORK FOR ONE WORKER, in its inbox, is submitted by wake, which looks at that worker's bit alone:
+ *     push by RMW; fence [idle-sb]; the bit is on: take it, searcher + 1, unpark
+ * Cases 2 and 3, with "a sleeper" and "whoever sleeps" read as that worker. Case 1 does not come up:
+ * no searcher can help. The woken worker counts as a searcher even if there is one: it goes on like
+ * any that was woken, and its own end of searching, by the same fence, passes on what others
+ * trusted it with. So there may be several searchers, which costs CPU and strands nothing.
+ *
  * WHICH FENCE FOR WHAT  Without the submitter's fence cases 1 and 3 fail: its look may be older
  * than its push. Without the sleeper's fence they fail too: the re-scan may be older than the RMW.
  * search_end's fence is needed by case 1 only; without it, as without look's, work waits beside a
@@ -65,7 +72,7 @@
  * prototype). Here that right is in the word alone. What a waker reads is constant or atomic: it
  * may still be reading when the worker, who saw its bit gone, is awake already.
  *
- * Pairs: [idle-sb] look and submit <-> sleep and search_end. [idle-own] sleep -> wake_one.
+ * Pairs: [idle-sb] look, submit and wake <-> sleep and search_end. [idle-own] sleep -> wake_one, wake.
  * Threads: search_begin, search_end, sleep and unsleep by the worker itself; the rest by anyone. No
  * locks.
  * Rejected: a fence per push (0.3 to 1 ns each, for a hint); membarrier by the sleeper (9 us here);
@@ -123,6 +130,10 @@ bool weft__idle_look(const struct weft__idle *idle);
 /* For threads outside: after an RMW push. Fence, look and wake_one. Answers whom to unpark, or
  * NOBODY. */
 uint32_t weft__idle_submit(struct weft__idle *idle);
+
+/* After an RMW push to what `worker` alone takes from, by any other thread. Fence and look. True: it
+ * slept, it searches now, and the caller must unpark it. */
+bool weft__idle_wake(struct weft__idle *idle, uint32_t worker);
 
 /* Counts, old by the time they are used. */
 uint32_t weft__idle_searching(const struct weft__idle *idle);

@@ -59,6 +59,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     weft__runq_init(&w->ring);
     weft__overflow_init(&w->over);
     weft__park_init(&w->park);
+    weft__inbox_init(&w->inbox);
     weft__rand_seed(&w->rand, rt->opts.seed + index);
     weft__slab_init(&w->slab, &rt->blocks);
 }
@@ -283,7 +284,7 @@ static void turn_begins(struct weft_rt *rt)
 static void turn_ends(struct weft__worker *w)
 {
     bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
-    if (more || !weft__inject_idle(&w->rt->inject)) weft__rt_signal(w->rt);
+    if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
 }
 
 static int turn(struct weft__worker *w)
@@ -293,6 +294,7 @@ static int turn(struct weft__worker *w)
     while (count < TURN_POLLS_MAX) {
         struct weft_task *task = weft__worker_take(w);
         if (!task) task = weft__worker_take_inject(w);
+        if (!task) task = weft__worker_take_background(w);
         if (!task) break;
         weft__worker_run(w, task, NULL);
         count++;
@@ -304,7 +306,7 @@ static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
 {
     int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
     weft__idle_sleep(&w->rt->idle, w->index, false);
-    if (weft__inject_empty(&w->rt->inject)) (void)weft__park(&w->park, until);
+    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox)) (void)weft__park(&w->park, until);
     (void)weft__idle_unsleep(&w->rt->idle, w->index);
     (void)weft__idle_search_end(&w->rt->idle, w->index);
 }

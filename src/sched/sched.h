@@ -9,6 +9,7 @@
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
  *     signal.c   wakes from signal handlers
+ *     place.c    tasks with a place of their own: pinned, local, background
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
@@ -16,6 +17,7 @@
 #include "base/rand.h"
 #include "base/slab.h"
 #include "sched/idle.h"
+#include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/monitor.h"
 #include "sched/overflow.h"
@@ -27,6 +29,7 @@
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
+#include "task/place.h"
 #include "task/state.h"
 #include "types.h"
 
@@ -52,6 +55,7 @@ struct weft__worker {
     struct weft__runq ring;
     struct weft__overflow over;
     struct weft__park park;
+    struct weft__inbox inbox;       /* tasks that only this worker polls; its own list is the owner's alone */
 
     /* -- the monitor writes, thieves look at the first -- */
     WEFT__CACHE_ALIGNED struct weft__leave leave; /* to take what is lone here too */
@@ -70,6 +74,7 @@ struct weft__worker {
     uint32_t tick;                  /* polls since the last look at inject and overflow */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
+    uint32_t since_background;      /* takes since the last look at the background queue */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
     char *stack_lo;                 /* lowest address that an inlined child may use */
     bool searching;                 /* holds a searching right of the idle word */
@@ -100,6 +105,7 @@ struct weft_rt {
     struct weft__worker *workers;   /* worker_count of them */
     WEFT__CACHE_ALIGNED _Atomic uint32_t gate; /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
+    _Atomic uint32_t next_home;     /* the worker, modulo their number, of the next pinned task from outside */
     _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
     _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
@@ -138,15 +144,10 @@ static inline uint64_t weft__worker_queued(struct weft__worker *w)
     return !weft__slot_empty(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
 }
 
-/* What a task has beyond its header, if it has anything. */
-struct weft__ext {
-    const char *name;               /* given at the spawn; borrowed */
-};
-
 static inline const char *weft__name_of(const struct weft_task *task)
 {
-    const struct weft__ext *ext = task->ext;
-    return ext ? ext->name : task->site->name;
+    const struct weft__ext *ext = weft__ext_of(task);
+    return ext && ext->name ? ext->name : task->site->name;
 }
 
 /* ---- spawn.c ---- */
@@ -180,8 +181,23 @@ void weft__task_report_unread(const struct weft_site *site, int64_t failure); /*
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
-void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last);
+void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
 void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */
+
+/* ---- place.c ---- */
+
+/* A placed task, to its place. `w`: this thread's worker, if it is one of the runtime's, else NULL. `tell`: it was woken or spawned, and somebody idle may
+ * take it; a task that is only requeued by its poller wakes nobody. */
+void weft__place_push(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task, bool tell);
+
+struct weft_rt *weft__place_rt(const weft_spawn_opts *opts);        /* the runtime that the options name; NULL: none */
+bool weft__place_is_sound(const weft_spawn_opts *opts);
+uint32_t weft__place_at_birth(struct weft_rt *rt, const struct weft__worker *w, const weft_spawn_opts *opts);
+struct weft_task *weft__worker_take_background(struct weft__worker *w);
+bool weft__worker_keeps_waiting(struct weft__worker *w);            /* somebody who is not in its ring; a hint */
+
+/* Polls of a worker between two looks at the background queue, whatever else it has. Doubled: its tasks wait twice as long beside busy workers. */
+#define WEFT__BACKGROUND_TICKS 32
 
 /* ---- find.c ---- */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */

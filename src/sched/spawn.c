@@ -66,7 +66,7 @@ static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_t
 /* What few tasks have is kept apart, so that the others do not carry it. */
 static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
 {
-    if (!opts || !opts->name) return true;
+    if (!opts || !opts->name) return true; /* the task itself may need one later: task/local.c */
     struct weft__ext *ext = weft__alloc(sizeof(*ext));
     if (!ext) return false;
     ext->name = opts->name;
@@ -83,6 +83,7 @@ static inline void header_init(struct weft_task *task, const struct weft_site *s
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
+    store_relaxed(&task->place, 0);
 }
 
 static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
@@ -90,6 +91,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
     if (!task) return NULL;
     header_init(task, site);
+    if (opts) store_relaxed(&task->place, (uint16_t)weft__place_at_birth(rt, w, opts)); /* relaxed: as above */
     if (!ext_new(task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -116,9 +118,9 @@ static void gate_leave(struct weft_rt *rt)
     fetch_sub_release(&rt->gate, 1); /* [rt-gate] with stop: the task is in the registry */
 }
 
-static struct weft_task *task_new_outside(const struct weft_site *site, const weft_spawn_opts *opts)
+static struct weft_task *task_new_outside(struct weft_rt *asked, const struct weft_site *site, const weft_spawn_opts *opts)
 {
-    struct weft_rt *rt = opts && opts->rt ? opts->rt : weft_rt_current();
+    struct weft_rt *rt = asked ? asked : weft_rt_current();
     if (!rt || !gate_enter(rt)) return NULL;
     struct weft_task *task = block_new(rt, NULL, site, opts);
     if (!task) gate_leave(rt);
@@ -128,8 +130,10 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
 /* With options, a large frame, or from outside. */
 static __attribute__((noinline)) struct weft_task *task_new_slow(struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
-    if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
-    return task_new_outside(site, opts);
+    if (opts && !weft__place_is_sound(opts)) return NULL;
+    struct weft_rt *asked = opts ? weft__place_rt(opts) : NULL;
+    if (w && (!asked || asked == w->rt)) return block_new(w->rt, w, site, opts);
+    return task_new_outside(asked, site, opts);
 }
 
 weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)

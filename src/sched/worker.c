@@ -7,8 +7,11 @@
  *     yields, or is woken during its poll    the ring's tail
  *     from any other thread                  the inject queue; one sleeper is told
  *     ring full                              half of it to the worker's own overflow arrays; without memory for these, to the inject queue
+ *     it has a place of its own (place.c)    there, whoever pushes it: never to where a thief could take it from
  * `next` keeps what was just woken in the cache, and makes fork-join go depth first. It goes before the ring at most three times in a row while others wait.
- * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has.
+ * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. Every 32nd it looks at the
+ * background queue. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
+ * old; a ring that has something to offer has its turn, and its look, at the next poll.)
  * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
  */
@@ -17,6 +20,7 @@
 #include "base/err.h"
 #include "sys/clock.h"
 #include "task/frame.h"
+#include "task/local.h"
 #include "task/orphan.h"
 #include "task/overflow.h"
 
@@ -43,16 +47,29 @@ static void push_ring_slow(struct weft__worker *w, struct weft_task *task)
     fence_seq_cst();                         /* [idle-sb] with sleep: as any push from outside */
 }
 
-void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
+static void push_ring(struct weft__worker *w, struct weft_task *task)
 {
     if (!weft__runq_push(&w->ring, task)) push_ring_slow(w, task);
 }
 
+void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
+{
+    if (__builtin_expect(weft__is_placed(task), 0)) {
+        weft__place_push(w->rt, w, task, false);
+    } else {
+        push_ring(w, task);
+    }
+}
+
 void weft__worker_push(struct weft__worker *w, struct weft_task *task)
 {
+    if (__builtin_expect(weft__is_placed(task), 0)) {
+        weft__place_push(w->rt, w, task, true);
+        return;
+    }
     struct weft_task *before = weft__slot_put(&w->next, task);
     if (!before) return;
-    weft__worker_push_back(w, before);
+    push_ring(w, before);
     if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
 }
 
@@ -64,6 +81,11 @@ void weft__rt_unpark(struct weft_rt *rt, uint32_t worker)
 
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last)
 {
+    if (__builtin_expect(weft__is_placed(first), 0)) {
+        weft_assert(first == last);
+        weft__place_push(rt, NULL, first, true);
+        return;
+    }
     weft__inject_push_chain(&rt->inject, first, last);
     weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
     if (rt->current_thread) weft__rt_signal(rt);
@@ -96,8 +118,8 @@ static void push_chain_anywhere(void *unused, struct weft_task *first, struct we
     struct weft__worker *w = weft__here()->worker;
     for (struct weft_task *t = first; count-- > 0;) {
         struct weft_task *after = load_relaxed(&t->link); /* relaxed: the chain is ours until it is pushed */
-        if (w && w->rt == weft__rt_of(t)) {
-            weft__worker_push_back(w, t);
+        if (w && w->rt == weft__rt_of(t) && !weft__is_placed(t)) {
+            push_ring(w, t);
         } else {
             push_anywhere(unused, t);
         }
@@ -125,6 +147,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     w->tick = 0;
     weft__shard_turn(w->shard, w->index);
     struct weft_task *task = weft__worker_take_inject(w);
+    if (!task) task = weft__worker_take_background(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;
         if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
@@ -138,6 +161,8 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
     struct weft_task *task = NULL;
     w->inline_ticks = 0;
     if (++w->tick >= w->tick_max) task = take_in_turn(w);
+    if (!task && __builtin_expect(++w->since_background >= WEFT__BACKGROUND_TICKS, 0)) task = weft__worker_take_background(w);
+    if (!task && __builtin_expect(!weft__inbox_idle(&w->inbox), 0)) task = weft__inbox_take_in_turn(&w->inbox);
     if (!task) task = take_next(w);
     if (!task) {
         task = weft__runq_take_oldest(&w->ring);
@@ -145,6 +170,7 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
     }
     if (!task) task = weft__slot_take(&w->next);
     if (!task) task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
+    if (!task) task = weft__inbox_take(&w->inbox); /* not its turn, but nobody else's either */
     return task;
 }
 
@@ -205,7 +231,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     struct weft_cx cx = {
         .waker = weft__waker_of(task),
         .why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0,
-        .budget = w->budget,
+        .budget = __builtin_expect(weft__place_look(task) & WEFT__PLACE_NO_BUDGET, 0) ? WEFT__UNBUDGETED : w->budget,
     };
 
     weft_dassert(!here->fiber); /* on a fiber's stack nothing is run but its own frames */
@@ -215,6 +241,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
     if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
+    if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) weft__locals_end(task);
     here->task = outer_task;
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);

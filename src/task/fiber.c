@@ -129,6 +129,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->pool = pool;
     f->own_pool = !here->stacks;
     f->thrown = (struct weft__thrown){.caught = NULL};
+    f->pin_blocks = 0;
     f->running = false;
     f->polling = false;
     f->ended = false;

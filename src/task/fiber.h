@@ -51,6 +51,7 @@ struct weft__fiber {
     struct weft__stack *stack;
     struct weft__stacks *pool; /* the stack's home, which need not be the last poller's */
     bool own_pool;             /* the pool is this fiber's alone */
+    uint32_t pin_blocks;       /* that it is inside of (sched/place.c) */
     bool running;
     bool polling; /* a frame is polled on its stack: it must not be suspended now */
     bool ended;

@@ -54,6 +54,20 @@ SERVED = {
         "needs": [],
         "parts": [(None, "", "\nint count(void);\nint count(void) { return weft_run(countdown, .left = 3); }\n")],
     },
+    "static WEFT_TASK_LOCAL(": {
+        "needs": [],
+        "before": """
+struct request { int id; };
+extern int shared;
+int member(int *shared);
+int render(void *gl);
+int compact(void *db);
+int join_all(weft_task *t, weft_task *p, weft_task *b);
+void call_library_of_this_thread(void);
+extern void *gl, *db;
+""",
+        "parts": [(None, "", "\nint run_it(void);\nint run_it(void) { return this_request() ? app() : 0; }\n")],
+    },
     "int sum = weft_run": {
         "needs": [],
         "before": """

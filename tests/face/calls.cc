@@ -37,6 +37,28 @@ static int wait_for(weft_task *t)
     return weft_join(t, &r) < 0 ? -1 : r;
 }
 
+struct request {
+    int id;
+};
+static void request_done(request *r)
+{
+    r->id = 0;
+}
+static WEFT_TASK_LOCAL(request, this_request, request_done);
+static WEFT_TASK_LOCAL(int, this_number);
+static int stays()
+{
+    int blocks = 0;
+    weft_local here = weft_local_here();
+    WEFT_PINNED {
+        blocks++;
+        WEFT_PINNED break;
+        blocks++;
+    }
+    if (this_request()) this_request()->id = this_number() ? *this_number() : 0;
+    return weft_local_is_here(&here) == (here.rt != nullptr) ? blocks : -1;
+}
+
 static int app(int argc, char **argv)
 {
     unsigned char shade = 0;
@@ -54,6 +76,7 @@ static int app(int argc, char **argv)
     CHECK(weft_join(nullptr, &wide) == -ECHILD);
     CHECK(wait_for(weft_go(named)) != 0);
     CHECK(wait_for(weft_go(add, wait_for(weft_go(add, 1, 2)), 3)) == 6);
+    CHECK(wait_for(weft_go(stays)) == 2);
     CHECK(sizeof frame == 8 && offsetof(struct weft_join, task) == 8);
     return 0;
 }

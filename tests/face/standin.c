@@ -378,3 +378,32 @@ int weft__main(int (*app)(int, char **), int argc, char **argv)
     if (r < 0) fprintf(stderr, "standin: app: %s\n", strerror(-r));
     return r < 0;
 }
+
+/* ---- local.h, as on a plain thread: no worker to name, none to leave, no task to have values --------------------------------------- */
+
+weft_local weft_local_here(void)
+{
+    return (weft_local){0};
+}
+
+bool weft_local_is_here(const weft_local *local)
+{
+    (void)local;
+    return false;
+}
+
+struct weft__pin weft__pin_enter(void)
+{
+    return (struct weft__pin){.once = true};
+}
+
+void weft__pin_leave(struct weft__pin *pin)
+{
+    (void)pin;
+}
+
+void *weft__task_local(struct weft__task_key *key)
+{
+    (void)key;
+    return NULL;
+}

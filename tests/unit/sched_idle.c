@@ -209,3 +209,24 @@ MISUSE(idle_wake_one_from_a_group_that_does_not_exist)
     weft__idle_init(&idle, 2);
     (void)weft__idle_wake_one(&idle, FAR);
 }
+
+/* ---- one particular sleeper ---- */
+
+TEST(idle_wake_takes_that_one_whoever_searches)
+{
+    struct weft__idle idle;
+    weft__idle_init(&idle, MANY);
+    weft__idle_sleep(&idle, 1, false);
+    weft__idle_sleep(&idle, FAR, false);
+    ASSERT(weft__idle_search_begin(&idle, 0));
+    ASSERT(weft__idle_wake(&idle, FAR));
+    assert_counts(&idle, 2, 1);
+    ASSERT(!weft__idle_wake(&idle, FAR)); /* it is awake */
+    ASSERT(!weft__idle_wake(&idle, 0));
+    ASSERT(!weft__idle_unsleep(&idle, FAR)); /* it searches already */
+    ASSERT(weft__idle_search_end(&idle, FAR));
+    ASSERT(weft__idle_wake(&idle, 1));
+    ASSERT(!weft__idle_search_end(&idle, 0)); /* the other one still does */
+    ASSERT(weft__idle_search_end(&idle, 1));
+    assert_counts(&idle, 0, 0);
+}

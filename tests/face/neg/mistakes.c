@@ -122,6 +122,8 @@ int calls(void)
 #define BODY f->got = weft_await(f->s, weft_yield)
 #elif MISTAKE == 38 /* join by name, where the size of the result could not be seen. expect: expected expression */
 #define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got)
+#elif MISTAKE == 40 /* a block of a fiber. expect: WEFT_PINNED is for fibers and threads */
+#define BODY WEFT_PINNED f->got = 1
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else
