@@ -16,6 +16,7 @@
 #define WEFT__SLAB_RETURN_BATCH 1
 #endif
 #include "base/slab.c"
+#include "base/slab_dir.c"
 
 #include <string.h>
 
@@ -340,9 +341,9 @@ static const struct model_case cases[] = {
 };
 
 static const struct model_spare spare[] = {
-    {"base/slab.c", "load_acquire(&group->top", "a leaf comes zeroed from a source that nobody else has seen; kept for sources that zero used memory"},
-    {"base/slab.c", "load_acquire(at)", "as above"},
-    {"base/slab.c", "cas_acq_rel(at, leaf)", "as above"},
+    {"base/slab_dir.c", "load_acquire(&group->top", "a leaf comes zeroed from a source that nobody else has seen; kept for sources that zero used memory"},
+    {"base/slab_dir.c", "load_acquire(at)", "as above"},
+    {"base/slab_dir.c", "cas_acq_rel(at, leaf)", "as above"},
     {NULL, NULL, NULL},
 };
 

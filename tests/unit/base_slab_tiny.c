@@ -12,6 +12,7 @@
 #define WEFT__SLAB_BORROW       1
 
 #include "base/slab.c"
+#include "base/slab_dir.c"
 
 #include "slab_fixture.h"
 
