@@ -26,6 +26,7 @@
     X(GUARD)                                                                                                           \
     X(MPROTECT)                                                                                                        \
     X(THREAD)                                                                                                          \
+    X(THREAD_KEY)                                                                                                      \
     X(AFFINITY)                                                                                                        \
     X(SLACK)                                                                                                           \
     X(FUTEX_WAIT)                                                                                                      \

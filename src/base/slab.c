@@ -3,7 +3,8 @@
  * slab - what happens when the owner's free list is dry or the block is somebody else's. The idea is in slab.h.
  *
  * A dry list is filled from what is nearest, and fresh memory comes last:
- *     batches -> bins -> returned (1 exchange) -> open chunk -> peers' returned (1 exchange and 1 CAS) -> rest of the span -> the source
+ *     batches -> bins -> returned (1 exchange) -> open chunk -> peers' returned (1 exchange and 1 CAS) -> rest of the span
+ *     -> what a guest left whose thread has ended -> the source
  * Borrowing stands before mapping because of a root that moves to another worker: its children's blocks go home to the old worker, which has no
  * use for them, while the new one would map as much again. A borrowed block keeps its home, and goes there when it is freed; if it is wanted
  * before its batch is full, the bin gives it back, so that a pair of alloc and free stays in the cache and off the peer's line.
@@ -269,6 +270,18 @@ static bool borrow(struct weft__slab *slab, unsigned cls)
     return false;
 }
 
+/* Would the next chunk be mapped? Then rather take over what a guest has left. Returns whether it took something. */
+static bool adopt_spare(struct weft__slab *slab)
+{
+    const struct weft__slab_source *source = &slab->group->source;
+    if (!source->spare_take || slab->rests || slab->span_at != slab->span_end) return false;
+    struct weft__slab *spare = source->spare_take(source->ctx);
+    if (!spare) return false;
+    weft__slab_adopt(slab, spare);
+    source->spare_give(source->ctx, spare);
+    return true;
+}
+
 void *weft__slab_alloc_slow(struct weft__slab *slab, unsigned cls)
 {
     struct weft__slab_class *c = &slab->classes[cls];
@@ -280,6 +293,10 @@ void *weft__slab_alloc_slow(struct weft__slab *slab, unsigned cls)
     }
     if (c->open) return carve(slab, c);
     if (borrow(slab, cls)) return weft__slab_alloc(slab, bytes);
+    while (adopt_spare(slab)) {
+        if (begin_batch(c)) return weft__slab_alloc(slab, bytes);
+        if (c->open) return carve(slab, c);
+    }
     if (chunk_new(slab, cls)) return carve(slab, c);
     return NULL;
 }

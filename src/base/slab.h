@@ -71,11 +71,14 @@ _Static_assert(WEFT__SLAB_SPAN_MAX % WEFT__SLAB_CHUNK_BYTES == 0, "a span is who
 struct weft__slab;
 struct weft__slab_group;
 
-/* Where memory comes from. `map` gives zeroed memory or NULL; `unmap` takes it back, as it was given. Called by any owner of a slab at any time. */
+/* Where memory comes from. `map` gives zeroed memory or NULL; `unmap` takes it back, as it was given. Called by any owner of a slab at any time.
+ * `spare_take`, if there is one, gives a slab of the group that nobody owns any more, or NULL; it is asked before `map`, adopted, and given back empty. */
 struct weft__slab_source {
     void *(*map)(void *ctx, size_t bytes, size_t align);
     void (*unmap)(void *ctx, void *memory, size_t bytes);
     void *ctx;
+    struct weft__slab *(*spare_take)(void *ctx);
+    void (*spare_give)(void *ctx, struct weft__slab *slab);
 };
 
 /* What the slab knows of a block. The task's header begins in the same way. */

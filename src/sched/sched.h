@@ -4,6 +4,7 @@
  *
  *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
+ *     guest.c    where other threads get blocks
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
  */
@@ -12,6 +13,7 @@
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/guest.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
 #include "sched/overflow.h"
@@ -79,6 +81,7 @@ struct weft_rt {
     struct weft__inject inject;
     struct weft__inject background;
     struct weft__stacks stacks;
+    struct weft__guests guests;     /* where threads that are no workers get their blocks */
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
     char name[16];
     uint32_t worker_count;          /* constant */

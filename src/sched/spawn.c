@@ -3,7 +3,7 @@
  * spawn - a task's birth and its end: the block, the frame, publication.
  *
  * A worker takes the block from its own slab, without a read-modify-write, and puts the task into its `next` slot. Any other thread passes the gate (so that
- * a runtime that closes knows when the last of them is through) and pushes to the inject queue.
+ * a runtime that closes knows when the last of them is through), takes the block from its guest slab (guest.h), and pushes to the inject queue.
  * Threads: any. Pairs: [rt-gate].
  */
 #include "base/alloc.h"
@@ -11,17 +11,11 @@
 
 #include <errno.h>
 
-/* ---- blocks of threads that are no workers: one guest slab for all of them, under a lock ---- */
-
-/* Spawning from outside is an exchange on the inject queue and perhaps a wake; a lock that is held for a few instructions does not show beside it. */
-static struct weft__lock guest_lock = WEFT__LOCK_INIT(WEFT__RANK_SLAB);
-
+/* For threads that are no workers. */
 static struct weft_task *block_from_guest(struct weft_rt *rt, size_t bytes)
 {
-    weft__lock_take(&guest_lock);
-    struct weft_task *task = weft__slab_alloc(&rt->workers[rt->worker_count].slab, bytes);
-    weft__lock_drop(&guest_lock);
-    return task;
+    struct weft__slab *slab = weft__guest_slab(&rt->guests);
+    return slab ? weft__slab_alloc(slab, bytes) : NULL;
 }
 
 /* The worker that this thread is, if it is one of the runtime's. */
