@@ -6,6 +6,7 @@
 #define WEFT_WEFT_H
 
 #include <weft/version.h>
+#include <weft/alloc.h>
 #include <weft/future.h>
 #include <weft/task.h>
 #include <weft/fiber.h>

@@ -32,6 +32,7 @@ static void *blocks_map(void *unused, size_t bytes, size_t align)
 {
     void *memory;
     (void)unused;
+    if (weft__alloc_replaced()) return weft__alloc_sized(bytes, align);
     if (weft__mem_map_aligned(bytes, align < weft__mem_page_bytes() ? weft__mem_page_bytes() : align, &memory) < 0) return NULL;
     if (bytes >= WEFT__SLAB_SPAN_MAX) (void)weft__mem_advise_huge(memory, bytes);
     return memory;
@@ -40,6 +41,10 @@ static void *blocks_map(void *unused, size_t bytes, size_t align)
 static void blocks_unmap(void *unused, void *memory, size_t bytes)
 {
     (void)unused;
+    if (weft__alloc_replaced()) {
+        weft__free_sized(memory, bytes);
+        return;
+    }
     (void)weft__mem_unmap(memory, bytes);
 }
 
