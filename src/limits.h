@@ -77,6 +77,14 @@
 #define WEFT__STACK_CHUNK_SLOTS 64
 #endif
 
+/* The least and the largest stack that a task can ask for: 16 KiB and 4 GiB. The largest doubled: a size that somebody mistyped is taken for a wish. */
+#define WEFT__STACK_MIN_BITS 14
+#define WEFT__STACK_MAX_BITS 32
+
+/* Addresses that one mapping of stacks of an unusual size takes, unless one stack is larger. Doubled: twice the addresses for the first of a size; halved: twice the
+ * mappings of those who want many. */
+#define WEFT__STACK_MAP_BYTES ((size_t)16 * 1024 * 1024)
+
 /* Bytes of guard below a stack where guards cost no mapping. Doubled: a frame that skips 64 KiB without touching it is caught too, for as much address space. */
 #define WEFT__STACK_GUARD_BYTES (64 * 1024)
 

@@ -17,6 +17,7 @@ struct weft_task;
 struct weft__worker;
 struct weft__fiber;
 struct weft__stacks;
+struct weft__ext;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -30,10 +31,16 @@ struct weft_task {
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
-    void *ext;                      /* 48 task-locals, own name, counters while watched   [owner] */
+    struct weft__ext *ext;          /* 48 task-locals, own name, counters while watched   [owner] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */
     _Atomic uint32_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
 } __attribute__((aligned(16)));     /* as all blocks are; wakers keep tags in the low bits */
+
+/* ---- ext: what few tasks have beyond their header; written before publication ---------------------------------------------------------- */
+struct weft__ext {
+    const char *name;               /* given at the spawn; borrowed. NULL: the site's */
+    struct weft__stacks *stacks;    /* where its fibers get their stacks; NULL: here->stacks */
+};
 
 /* ---- waker: struct weft_waker is public (weft/task.h) -------------------------------------------------------------------------------------
  *

@@ -42,8 +42,8 @@ struct weft_site {
 typedef struct weft_spawn_opts {
     weft_rt *rt;        /* NULL: the current one */
     const char *name;   /* borrowed for the task's life; NULL: the function's name */
-    /* Accepted, and without effect so far: every fiber has the runtime's stack size, every task may move. */
-    size_t stack_bytes; /* of a fiber; 0: the runtime's */
+    size_t stack_bytes; /* of the task's fibers, rounded up to a power of two from 16 KiB; 0: the runtime's. Over 4 GiB: NULL */
+    /* Accepted, and without effect so far: every task may move. */
     bool pinned;        /* stays on the worker it starts on */
     bool background;    /* served when idle, and now and then */
 } weft_spawn_opts;

@@ -91,6 +91,7 @@ static int parts_init(struct weft_rt *rt)
     struct weft__stacks_options stacks = {.stack_bytes = rt->opts.stack_bytes};
     int r = weft__stacks_init(&rt->stacks, &stacks);
     if (r < 0) return r;
+    weft__stack_sizes_init(&rt->stack_sizes, &rt->stacks);
     blocks_init(rt);
     weft__idle_init(&rt->idle, rt->worker_count);
     weft__inject_init(&rt->inject);
@@ -180,6 +181,7 @@ static int64_t blocks_outside(const struct weft_rt *rt)
 static void parts_done(struct weft_rt *rt)
 {
     for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
+    weft__stack_sizes_done(&rt->stack_sizes);
     weft__stacks_done(&rt->stacks);
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
     if (fd >= 0) weft__fd_close(fd);

@@ -21,6 +21,7 @@
 #include "sched/runq.h"
 #include "sched/slot.h"
 #include "sys/stack.h"
+#include "sys/stack_sizes.h"
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
@@ -80,7 +81,8 @@ struct weft_rt {
     struct weft__idle idle;
     struct weft__inject inject;
     struct weft__inject background;
-    struct weft__stacks stacks;
+    struct weft__stacks stacks;     /* of fibers that ask for no size */
+    struct weft__stack_sizes stack_sizes;
     struct weft__guests guests;     /* where threads that are no workers get their blocks */
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
     char name[16];
@@ -118,15 +120,10 @@ static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
     return weft__container_of(weft__slab_chunk_of(task)->group, struct weft_rt, blocks);
 }
 
-/* What a task has beyond its header, if it has anything. */
-struct weft__ext {
-    const char *name;               /* given at the spawn; borrowed */
-};
-
 static inline const char *weft__name_of(const struct weft_task *task)
 {
     const struct weft__ext *ext = task->ext;
-    return ext ? ext->name : task->site->name;
+    return ext && ext->name ? ext->name : task->site->name;
 }
 
 /* ---- spawn.c ---- */

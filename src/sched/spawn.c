@@ -53,12 +53,15 @@ static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_t
 }
 
 /* What few tasks have is kept apart, so that the others do not carry it. */
-static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
+static bool ext_new(struct weft_rt *rt, struct weft_task *task, const weft_spawn_opts *opts)
 {
-    if (!opts || !opts->name) return true;
+    struct weft__stacks *stacks = NULL;
+    if (!opts || !(opts->name || opts->stack_bytes)) return true;
+    if (opts->stack_bytes && weft__stack_sizes_get(&rt->stack_sizes, opts->stack_bytes, &stacks) < 0) return false;
     struct weft__ext *ext = weft__alloc(sizeof(*ext));
     if (!ext) return false;
     ext->name = opts->name;
+    ext->stacks = stacks;
     task->ext = ext;
     return true;
 }
@@ -73,7 +76,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
-    if (!ext_new(task, opts)) goto out_block;
+    if (!ext_new(rt, task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
 

@@ -106,16 +106,24 @@ static void own_pool_free(struct weft__stacks *pool)
     weft__free(pool);
 }
 
+/* Of the size that the task asked for, else the runtime's; NULL: there is none. */
+static struct weft__stacks *pool_here(const struct weft__here *here)
+{
+    const struct weft__ext *ext = here->task ? here->task->ext : NULL;
+    return ext && ext->stacks ? ext->stacks : here->stacks;
+}
+
 /* NULL: no stack. */
 static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
 {
     struct weft__here *here = weft__here();
-    struct weft__stacks *pool = here->stacks ? here->stacks : own_pool_new();
+    struct weft__stacks *lent = pool_here(here);
+    struct weft__stacks *pool = lent ? lent : own_pool_new();
     struct weft__stack *stack;
 
     if (!pool) return NULL;
     if (weft__stack_get(pool, &stack) < 0) {
-        if (!here->stacks) own_pool_free(pool);
+        if (!lent) own_pool_free(pool);
         return NULL;
     }
     struct weft__fiber *f = weft__fiber_at(stack->lo, stack->bytes);
@@ -126,7 +134,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->task = here->task;
     f->stack = stack;
     f->pool = pool;
-    f->own_pool = !here->stacks;
+    f->own_pool = !lent;
     f->running = false;
     f->polling = false;
     f->ended = false;
