@@ -21,6 +21,7 @@ extern "C" {
 
 typedef struct weft_task weft_task;
 typedef struct weft_rt weft_rt;
+typedef struct weft_pool weft_pool;
 
 /* ---- private: what the macros stand on -------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +47,7 @@ typedef struct weft_spawn_opts {
     /* Accepted, and without effect so far: every task may move. */
     bool pinned;        /* stays on the worker it starts on */
     bool background;    /* served when idle, and now and then */
+    weft_pool *pool;    /* borrowed for the task's life: where its memory is (pool.h); NULL: the runtime's own */
 } weft_spawn_opts;
 
 /* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it

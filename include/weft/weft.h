@@ -11,5 +11,6 @@
 #include <weft/task.h>
 #include <weft/fiber.h>
 #include <weft/rt.h>
+#include <weft/pool.h>
 
 #endif

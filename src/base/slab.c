@@ -157,9 +157,13 @@ static void bin_add(struct weft__slab *slab, struct weft__slab_bin *bin, struct 
 void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk)
 {
+    uint32_t cls = plain_read(&chunk->cls);
+    if (cls == WEFT__SLAB_POOLED) {
+        chunk->pool->free(chunk->pool, block);
+        return;
+    }
     /* [slab-home] with adopt: the new home is initialised. */
     struct weft__slab *home = load_acquire(&chunk->home);
-    uint32_t cls = plain_read(&chunk->cls);
 
     weft__slab_poison(block + 1, plain_read(&chunk->block_bytes) - sizeof(*block));
     struct weft__slab_bin *bin = &slab->bins[(plain_read(&home->number) + cls) % WEFT__SLAB_BINS];
@@ -176,8 +180,12 @@ void weft__slab_free_outside(void *memory)
 {
     struct weft__block *block = memory;
     struct weft__slab_chunk *chunk = weft__slab_chunk_of(memory);
-    struct weft__slab *home = load_acquire(&chunk->home); /* [slab-home] with adopt */
 
+    if (plain_read(&chunk->cls) == WEFT__SLAB_POOLED) {
+        chunk->pool->free(chunk->pool, block);
+        return;
+    }
+    struct weft__slab *home = load_acquire(&chunk->home); /* [slab-home] with adopt */
     /* relaxed: the caller wrote the state, or acquired it; send_home publishes the link. */
     weft_dassert((load_relaxed(&block->state) & WEFT__SLAB_FLAGS) == 0);
     store_relaxed(&block->link, NULL);

@@ -49,6 +49,89 @@ bool weft__slab_chunk_append(struct weft__slab_group *group, struct weft__slab_c
     return true;
 }
 
+bool weft__slab_group_prepare(struct weft__slab_group *group)
+{
+    return leaf_of(group, 0) != NULL;
+}
+
+/* ---- pools ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* In the slots that pools have left: a chunk without blocks. */
+static struct weft__slab_chunk vacant = {.first = sizeof(vacant), .block_bytes = WEFT__SLAB_BLOCK_MIN, .cls = WEFT__SLAB_POOLED};
+
+static struct weft__slab_chunk *_Atomic *slot_at(struct weft__slab_group *group, uint32_t index)
+{
+    struct weft__slab_leaf *leaf = load_acquire(&group->top[index / WEFT__SLAB_LEAF]); /* [slab-leaf] with leaf_of */
+    return leaf ? &leaf->slot[index % WEFT__SLAB_LEAF] : NULL;
+}
+
+struct weft__slab_chunk *weft__slab_chunk_pooled(void *memory, struct weft__slab_group *group, struct weft__slab_pool *pool,
+                                                 uint32_t block_bytes, uint32_t block_count)
+{
+    struct weft__slab_chunk *chunk = memory;
+    weft_assert(weft__slab_chunk_of(memory) == chunk);
+    *chunk = (struct weft__slab_chunk){.pool = pool};
+    plain_write(&chunk->cls, WEFT__SLAB_POOLED);
+    plain_write(&chunk->first, (uint32_t)sizeof(*chunk));
+    plain_write(&chunk->block_bytes, block_bytes);
+    plain_write(&chunk->block_count, block_count);
+    plain_write(&chunk->group, group);
+    for (uint32_t at = 0; at < block_count; at++) {
+        struct weft__block *block = weft__slab_chunk_block(chunk, at);
+        store_relaxed(&block->state, (uint64_t)group->first_generation << 32); /* relaxed, both: not published yet */
+    }
+    store_relaxed(&chunk->carved, block_count);
+    return chunk;
+}
+
+static bool enter_vacant(struct weft__slab_group *group, struct weft__slab_chunk *chunk)
+{
+    uint32_t count = load_relaxed(&group->chunk_count); /* relaxed: what was left is below, by those before us */
+    for (uint32_t i = 0; i < count; i++) {
+        struct weft__slab_chunk *_Atomic *slot = slot_at(group, i);
+        if (!slot || load_relaxed(slot) != &vacant) continue; /* relaxed: only we change a vacant one */
+        plain_write(&chunk->index, i);
+        store_release(slot, chunk); /* [slab-chunk] with chunk_at: publishes the header */
+        group->vacant_count--;
+        return true;
+    }
+    return false;
+}
+
+bool weft__slab_chunk_enter(struct weft__slab_group *group, struct weft__slab_chunk *chunk)
+{
+    if (group->vacant_count && enter_vacant(group, chunk)) return true;
+    return weft__slab_chunk_append(group, chunk);
+}
+
+void weft__slab_chunk_leave(struct weft__slab_group *group, struct weft__slab_chunk *chunk)
+{
+    for (uint32_t at = 0; at < plain_read(&chunk->block_count); at++) {
+        uint64_t state = load_relaxed(&weft__slab_chunk_block(chunk, at)->state); /* relaxed: the pool has seen the block come back */
+        weft_assert((state & WEFT__SLAB_FLAGS) == 0);
+        if (state >> 32 >= group->first_generation) group->first_generation = (uint32_t)(state >> 32) + 1;
+    }
+    store_relaxed(slot_at(group, plain_read(&chunk->index)), &vacant); /* relaxed: the fence orders it */
+    group->vacant_count++;
+    fence_seq_cst(); /* [slab-leave] with read_begin: store buffering, our slot against their count */
+}
+
+bool weft__slab_is_read(const struct weft__slab_group *group)
+{
+    return load_acquire(&group->readers) != 0; /* [slab-leave] with read_end: they are out of the chunk */
+}
+
+void weft__slab_read_begin(struct weft__slab_group *group)
+{
+    fetch_add_relaxed(&group->readers, 1); /* relaxed: the fence orders it */
+    fence_seq_cst();                       /* [slab-leave] with leave: it sees us, or we do not see its chunk */
+}
+
+void weft__slab_read_end(struct weft__slab_group *group)
+{
+    fetch_sub_release(&group->readers, 1); /* [slab-leave] with is_read */
+}
+
 /* ---- registry -------------------------------------------------------------------------------------------------------------------------- */
 
 uint64_t weft__slab_id(const void *memory)
@@ -74,7 +157,7 @@ static struct weft__block *block_at(const struct weft__slab_chunk *chunk, uint32
     return at < load_relaxed(&chunk->carved) ? weft__slab_chunk_block(chunk, at) : NULL;
 }
 
-void *weft__slab_find(const struct weft__slab_group *group, uint64_t id)
+static struct weft__block *find(const struct weft__slab_group *group, uint64_t id)
 {
     const struct weft__slab_chunk *chunk = weft__slab_chunk_at(group, (uint32_t)(id >> 44));
     if (!chunk) return NULL;
@@ -85,6 +168,14 @@ void *weft__slab_find(const struct weft__slab_group *group, uint64_t id)
     uint64_t state = load_acquire(&block->state);
     bool live = (state & WEFT__SLAB_FLAGS) && state >> 32 == (id & UINT32_MAX);
     return live ? block : NULL;
+}
+
+void *weft__slab_find(struct weft__slab_group *group, uint64_t id)
+{
+    weft__slab_read_begin(group);
+    struct weft__block *block = find(group, id);
+    weft__slab_read_end(group);
+    return block;
 }
 
 static int walk_chunk(const struct weft__slab_chunk *chunk, int (*visit)(void *, void *, uint64_t),
@@ -104,16 +195,18 @@ static int walk_chunk(const struct weft__slab_chunk *chunk, int (*visit)(void *,
 
 /* No order is needed between the count and the slots: an append that happened before the walk is seen in both, since neither ever goes back;
  * one that goes on beside it may be missed. */
-int weft__slab_walk(const struct weft__slab_group *group,
+int weft__slab_walk(struct weft__slab_group *group,
                     int (*visit)(void *ctx, void *block, uint64_t state), void *ctx)
 {
+    int r = 0;
+    weft__slab_read_begin(group);
     uint32_t count = load_relaxed(&group->chunk_count); /* relaxed: see above */
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && r == 0; i++) {
         const struct weft__slab_chunk *chunk = weft__slab_chunk_at(group, i);
-        int r = chunk ? walk_chunk(chunk, visit, ctx) : 0;
-        if (r) return r;
+        if (chunk) r = walk_chunk(chunk, visit, ctx);
     }
-    return 0;
+    weft__slab_read_end(group);
+    return r;
 }
 
 /* ---- group ----------------------------------------------------------------------------------------------------------------------------- */
@@ -171,7 +264,8 @@ uint64_t weft__slab_group_check(struct weft__slab_group *group)
     uint64_t used = 0;
 
     for (uint32_t i = 0; i < load_relaxed(&group->chunk_count); i++) {
-        carved += load_relaxed(&weft__slab_chunk_at(group, i)->carved); /* relaxed: nobody else is there */
+        const struct weft__slab_chunk *chunk = weft__slab_chunk_at(group, i);
+        if (chunk->cls != WEFT__SLAB_POOLED) carved += load_relaxed(&chunk->carved); /* relaxed: nobody else is there */
     }
     for (struct weft__slab *slab = load_relaxed(&group->slabs); slab; slab = slab->next) {
         struct weft__slab_counts counts = weft__slab_counts(slab);

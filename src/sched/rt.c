@@ -58,7 +58,7 @@ static void blocks_spare_give(void *rt, struct weft__slab *slab)
     weft__guests_spare_give(&((struct weft_rt *)rt)->guests, slab);
 }
 
-static void blocks_init(struct weft_rt *rt)
+static bool blocks_init(struct weft_rt *rt)
 {
     struct weft__slab_source source = {
         .map = blocks_map,
@@ -68,7 +68,9 @@ static void blocks_init(struct weft_rt *rt)
         .spare_give = blocks_spare_give,
     };
     weft__slab_group_init(&rt->blocks, &source);
+    if (!weft__slab_group_prepare(&rt->blocks)) return false; /* so that a pool needs no memory later */
     weft__guests_init(&rt->guests, &rt->blocks);
+    return true;
 }
 
 /* ---- building ---- */
@@ -92,7 +94,10 @@ static int parts_init(struct weft_rt *rt)
     int r = weft__stacks_init(&rt->stacks, &stacks);
     if (r < 0) return r;
     weft__stack_sizes_init(&rt->stack_sizes, &rt->stacks);
-    blocks_init(rt);
+    if (!blocks_init(rt)) {
+        weft__stacks_done(&rt->stacks);
+        return -ENOMEM;
+    }
     weft__idle_init(&rt->idle, rt->worker_count);
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);

@@ -4,7 +4,7 @@
  *
  *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
- *     guest.c    where other threads get blocks
+ *     guest.c    where other threads get blocks       pool.c     tasks in the program's own storage
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
  */

@@ -7,6 +7,7 @@
  * Threads: any. Pairs: [rt-gate].
  */
 #include "base/alloc.h"
+#include "sched/pool.h"
 #include "sched/sched.h"
 
 #include <errno.h>
@@ -48,8 +49,9 @@ static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_t
         weft__slab_free(&w->slab, task);
         return;
     }
+    bool pooled = weft__slab_pooled(task); /* its pool holds the runtime for all of its blocks */
     weft__slab_free_outside(task);
-    weft__rt_release(rt);
+    if (!pooled) weft__rt_release(rt);
 }
 
 /* What few tasks have is kept apart, so that the others do not carry it. */
@@ -58,24 +60,28 @@ static bool ext_new(struct weft_rt *rt, struct weft_task *task, const weft_spawn
     struct weft__stacks *stacks = NULL;
     if (!opts || !(opts->name || opts->stack_bytes)) return true;
     if (opts->stack_bytes && weft__stack_sizes_get(&rt->stack_sizes, opts->stack_bytes, &stacks) < 0) return false;
-    struct weft__ext *ext = weft__alloc(sizeof(*ext));
+    struct weft__ext *ext = opts->pool ? weft__pool_ext(task) : weft__alloc(sizeof(*ext));
     if (!ext) return false;
-    ext->name = opts->name;
-    ext->stacks = stacks;
+    *ext = (struct weft__ext){.name = opts->name, .stacks = stacks};
     task->ext = ext;
     return true;
 }
 
-static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+static inline void header_init(struct weft_task *task, const struct weft_site *site)
 {
-    struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
-    if (!task) return NULL;
     task->site = site;
     task->scope = 0;
     task->ext = NULL;
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
+}
+
+static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
+    if (!task) return NULL;
+    header_init(task, site);
     if (!ext_new(rt, task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -111,8 +117,31 @@ static struct weft_task *task_new_outside(const struct weft_site *site, const we
     return task;
 }
 
+static struct weft_task *block_from_pool(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_task *task = weft__pool_take(opts->pool, site);
+    if (!task) return NULL;
+    header_init(task, site);
+    if (ext_new(rt, task, opts)) return task;
+    block_free(rt, w, task);
+    return NULL;
+}
+
+/* The pool says which runtime it is. */
+static __attribute__((noinline)) struct weft_task *task_new_in_pool(const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_rt *rt = weft__pool_rt(opts->pool);
+    if (!rt || (opts->rt && opts->rt != rt)) return NULL;
+    struct weft__worker *w = own_worker(rt);
+    if (!w && !gate_enter(rt)) return NULL;
+    struct weft_task *task = block_from_pool(rt, w, site, opts);
+    if (!task && !w) gate_leave(rt);
+    return task;
+}
+
 weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *opts)
 {
+    if (__builtin_expect(opts && opts->pool, 0)) return task_new_in_pool(site, opts);
     struct weft__worker *w = weft__here()->worker;
     if (w && (!opts || !opts->rt || opts->rt == w->rt)) return block_new(w->rt, w, site, opts);
     return task_new_outside(site, opts);
@@ -146,6 +175,7 @@ weft_task *weft__task_start(weft_task *task)
 
 void weft__task_strip(struct weft_task *task)
 {
+    if (weft__slab_pooled(task)) return; /* all of it lies in the block */
     if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__free(weft__frame_of(task));
     weft__free(task->ext);
 }

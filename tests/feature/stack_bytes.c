@@ -11,14 +11,22 @@
 
 #define KIB 1024
 
-/* Touches `kib` of stack, from the top down, as calls would. */
-__attribute__((noinline)) static int digs(int kib)
+/* Touches `kib` of stack, from the top down. Each level writes to the one above, which keeps compilers from making a loop of it. */
+__attribute__((noinline)) static int dig(int kib, volatile char *above)
 {
     volatile char spoil[4 * KIB];
     spoil[0] = (char)kib;
     spoil[sizeof(spoil) - 1] = 1;
-    if (kib <= 4) return spoil[sizeof(spoil) - 1];
-    return digs(kib - 4) + spoil[sizeof(spoil) - 1] - 1;
+    *above = 1;
+    int deepest = kib <= 4 ? 1 : dig(kib - 4, spoil);
+    return deepest * spoil[0] * spoil[sizeof(spoil) - 1];
+}
+
+static int digs(int kib)
+{
+    volatile char top = 0;
+    dig(kib, &top);
+    return top;
 }
 
 static int digs_and_waits(int kib, int rounds)
