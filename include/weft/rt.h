@@ -27,6 +27,10 @@ typedef struct weft_rt_opts {
     bool make_default;                         /* the process's default runtime, for threads that entered none */
     void (*on_thread_start)(weft_rt *, unsigned worker);
     void (*on_thread_stop)(weft_rt *, unsigned worker);
+    /* For each task, once, with no lock held: by its spawner before it can run, and by its worker when its result stands,
+     * before a joiner knows. They look (weft_task_id, weft_task_name) and keep nothing; they neither wait nor spawn. */
+    void (*on_task_spawn)(weft_rt *, const weft_task *);
+    void (*on_task_end)(weft_rt *, const weft_task *);
 } weft_rt_opts;
 
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */

@@ -79,6 +79,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
 {
     w->rt = rt;
     w->index = index;
+    w->task_hooks = rt->task_hooks;
     w->deaf_ns = 100000;
     weft__slot_init(&w->next);
     weft__runq_init(&w->ring);
@@ -205,6 +206,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (r < 0) goto out_free;
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
     rt->current_thread = rt->opts.workers < 0;
+    rt->task_hooks = rt->opts.on_task_spawn || rt->opts.on_task_end;
     rt->worker_count = rt->current_thread ? 1 : (uint32_t)rt->opts.workers;
     r = -ENOMEM;
     rt->workers = weft__alloc_aligned(rt->worker_count * sizeof(struct weft__worker), WEFT__CACHE_LINE);

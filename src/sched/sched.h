@@ -61,6 +61,7 @@ struct weft__worker {
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
+    bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
     char *stack_lo;                 /* lowest address that an inlined child may use */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
@@ -88,6 +89,7 @@ struct weft_rt {
     char name[16];
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
+    bool task_hooks;                /* constant: as in the workers */
     WEFT__CACHE_ALIGNED _Atomic uint32_t stage; /* enum weft__stage */
     _Atomic uint32_t gate;          /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;

@@ -152,6 +152,11 @@ void *weft__task_frame(weft_task *task)
     return weft__frame_of(task);
 }
 
+static __attribute__((noinline)) void tell_spawn(struct weft_rt *rt, const struct weft_task *task)
+{
+    if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
+}
+
 weft_task *weft__task_start(weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
@@ -160,6 +165,7 @@ weft_task *weft__task_start(weft_task *task)
     weft__join_init(task, false);
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
+    if (__builtin_expect(w ? w->task_hooks : rt->task_hooks, 0)) tell_spawn(rt, task);
     if (w) {
         weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);

@@ -175,10 +175,16 @@ void weft__task_report_unread(const struct weft_site *site, int64_t failure)
             weft__err_name((int)failure));
 }
 
+static __attribute__((noinline)) void tell_end(struct weft_rt *rt, const struct weft_task *task)
+{
+    if (rt->opts.on_task_end) rt->opts.on_task_end(rt, task);
+}
+
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
     const struct weft_site *site = task->site;
     int64_t failure = weft__task_failure(task);
+    if (__builtin_expect(w->task_hooks, 0)) tell_end(w->rt, task);
     weft__tally(&w->counts.completed, 1); /* before the joiner can know: who has joined finds it counted */
     struct weft__join_done done = weft__join_complete(task);
 
