@@ -45,6 +45,10 @@
 #define WEFT__SLAB_BLOCK_MAX 1152
 #endif
 
+/* A frame over this many bytes lies on the heap (or further on in the block of a pool), and the block holds its address. Doubled: twice the classes, most of them
+ * unused. */
+#define WEFT__FRAME_MAX 1024
+
 /* Bytes and alignment of a chunk. Cannot be doubled: an id has 12 bits for a place in the chunk, counted in 16 bytes. Halved: the last block's
  * rest is a larger part of it, and the directory holds half as much memory. */
 #ifndef WEFT__SLAB_CHUNK_BYTES

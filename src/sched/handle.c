@@ -8,6 +8,7 @@
  */
 #include "sched/sched.h"
 #include "task/call.h"
+#include "task/fiber.h"
 
 #include <errno.h>
 #include <string.h>
@@ -169,10 +170,11 @@ static weft_poll join_ends(struct weft_join *f, int ret)
 static weft_poll join_takes(struct weft_join *f)
 {
     const struct weft_site *site = f->task->site;
-    if (f->into && site->ret_bytes > 0) memcpy(f->into, (char *)weft__frame_of(f->task) + site->ret_at, site->ret_bytes);
+    bool never_ran = !site->ret_signed && weft__fiber_never_ran(f->task);
+    if (f->into && site->ret_bytes > 0 && !never_ran) memcpy(f->into, (char *)weft__frame_of(f->task) + site->ret_at, site->ret_bytes);
     weft_unref(f->task);
     f->task = NULL;
-    return join_ends(f, 0);
+    return join_ends(f, never_ran ? -ENOMEM : 0);
 }
 
 /* The handle is spent in every case: a child whose result does not fit is let go. */

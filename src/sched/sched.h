@@ -131,9 +131,6 @@ static inline const char *weft__name_of(const struct weft_task *task)
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
 
-/* A frame over this many bytes lies on the heap, and the block holds its address. */
-#define WEFT__FRAME_MAX 1024
-
 void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 
 static inline void *weft__frame_of(struct weft_task *task)

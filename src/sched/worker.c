@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "sys/clock.h"
+#include "task/fiber.h"
 #include "task/frame.h"
 #include "task/overflow.h"
 
@@ -153,7 +154,7 @@ static int64_t result_of(struct weft_task *task)
 {
     const struct weft_site *site = task->site;
     uint64_t word = 0;
-    if (!site->ret_signed) return 0;
+    if (!site->ret_signed) return weft__fiber_never_ran(task) ? -ENOMEM : 0;
     memcpy(&word, (const char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
     unsigned unused_bits = 64 - 8u * site->ret_bytes;
     return (int64_t)(word << unused_bits) >> unused_bits;
