@@ -17,7 +17,6 @@ struct weft_task;
 struct weft__worker;
 struct weft__fiber;
 struct weft__stacks;
-struct weft__ext;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -31,7 +30,7 @@ struct weft_task {
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
     _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
-    struct weft__ext *ext;          /* 48 task-locals, own name, counters while watched   [owner] */
+    void *ext;                      /* 48 struct weft__ext: task-locals, own name, counters while watched   [owner] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */
     _Atomic uint32_t since;         /* 60 coarse tick since when it waits                 [poller; others only look] */
 } __attribute__((aligned(16)));     /* as all blocks are; wakers keep tags in the low bits */

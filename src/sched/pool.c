@@ -79,8 +79,9 @@ struct weft_task *weft__pool_take(struct weft_pool *pool, const struct weft_site
         return NULL;
     }
     struct weft_task *task = (void *)block_get(p);
+    if (!task || site->frame_bytes <= WEFT__FRAME_MAX) return task;
     void **box = (void *)(task + 1);
-    if (task && site->frame_bytes > WEFT__FRAME_MAX) *box = (char *)box + 16;
+    *box = (char *)box + 16;
     return task;
 }
 
