@@ -14,8 +14,8 @@
 #define SEATS 4
 
 struct seat {
-    uint64_t serial;                /* of the runtime; 0: nobody sits here */
-    struct weft__guest *guest;      /* only to be followed by who knows that the runtime lives */
+    uint64_t serial;           /* of the runtime; 0: nobody sits here */
+    struct weft__guest *guest; /* only to be followed by who knows that the runtime lives */
 };
 
 /* One thread's seats, the one taken last in front. */
@@ -71,7 +71,8 @@ uint64_t weft__guests_out(const struct weft__guests *guests)
     uint64_t count = 0;
     for (const struct weft__guest *guest = guests->all; guest; guest = guest->next) {
         const struct weft__slab *slab = &guest->slab;
-        count += load_relaxed(&slab->allocated) - load_relaxed(&slab->freed); /* relaxed, both: who wrote them has been waited for */
+        count += load_relaxed(&slab->allocated) -
+                 load_relaxed(&slab->freed); /* relaxed, both: who wrote them has been waited for */
     }
     return count;
 }
@@ -80,7 +81,8 @@ unsigned weft__guests_count(struct weft__guests *guests)
 {
     unsigned count = 0;
     weft__lock_take(&lock);
-    for (const struct weft__guest *guest = guests->all; guest; guest = guest->next) count++;
+    for (const struct weft__guest *guest = guests->all; guest; guest = guest->next)
+        count++;
     weft__lock_drop(&lock);
     return count;
 }
@@ -171,18 +173,21 @@ static void seat_leave(struct seat *seat)
 static void leave_all(struct weft__thread_exit *exit)
 {
     struct seats *seats = weft__container_of(exit, struct seats, exit);
-    for (unsigned i = 0; i < SEATS; i++) seat_leave(&seats->seat[i]);
+    for (unsigned i = 0; i < SEATS; i++)
+        seat_leave(&seats->seat[i]);
 }
 
 /* The one in front, behind which the others move up; whoever sat longest leaves. */
 static struct seat *seat_free(struct seats *seats)
 {
     seat_leave(&seats->seat[SEATS - 1]);
-    for (unsigned i = SEATS - 1; i > 0; i--) seats->seat[i] = seats->seat[i - 1];
+    for (unsigned i = SEATS - 1; i > 0; i--)
+        seats->seat[i] = seats->seat[i - 1];
     return &seats->seat[0];
 }
 
-static __attribute__((noinline)) struct weft__slab *seat_take(struct seats *seats, struct weft__guests *guests)
+static __attribute__((noinline)) struct weft__slab *seat_take(struct seats *seats,
+                                                              struct weft__guests *guests)
 {
     if (weft__thread_at_exit(&seats->exit, leave_all) < 0) return NULL;
     struct weft__guest *guest = guest_get(guests);

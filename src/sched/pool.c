@@ -20,9 +20,11 @@
 _Static_assert(sizeof(struct weft__ext) <= EXT_BYTES, "the macros of weft/pool.h count on it");
 _Static_assert(sizeof(struct weft__go_frame) <= FRAME_BYTES_DEFAULT, "as weft/pool.h promises");
 _Static_assert(WEFT__POOL_CHUNK == WEFT__SLAB_CHUNK_BYTES, "the macros count on it");
-_Static_assert(sizeof(struct weft__slab_chunk) == 64 && sizeof(struct weft_task) == 64, "the macros count on it");
+_Static_assert(sizeof(struct weft__slab_chunk) == 64 && sizeof(struct weft_task) == 64,
+               "the macros count on it");
 _Static_assert(WEFT__FRAME_MAX == 1024, "the macros count on it");
-_Static_assert(WEFT__POOL_PER_CHUNK(65328u) == 1 && WEFT__POOL_PER_CHUNK(65329u) == 0, "as weft/pool.h promises");
+_Static_assert(WEFT__POOL_PER_CHUNK(65328u) == 1 && WEFT__POOL_PER_CHUNK(65329u) == 0,
+               "as weft/pool.h promises");
 
 /* Who enters a directory or leaves it; pools are made and ended seldom. */
 static struct weft__lock directory_lock = WEFT__LOCK_INIT(WEFT__RANK_RT);
@@ -38,7 +40,9 @@ static void block_put(struct weft__pool *p, struct weft__block *block)
 {
     weft__slab_poison(block + 1, p->block_bytes - sizeof(*block));
     weft__lock_take(&p->lock);
-    store_relaxed(&block->link, p->free); /* relaxed: guarded by the lock; atomic for those who look at tasks while they are freed */
+    store_relaxed(
+        &block->link,
+        p->free); /* relaxed: guarded by the lock; atomic for those who look at tasks while they are freed */
     p->free = block;
     weft__lock_drop(&p->lock);
 }
@@ -67,8 +71,10 @@ static struct weft__block *block_get(struct weft__pool *p)
 static void say_too_large(struct weft__pool *p, const struct weft_site *site)
 {
     if (exchange_relaxed(&p->said, true)) return; /* relaxed: nothing hangs on who speaks */
-    fprintf(stderr, "weft: '%s' (spawned at %s:%u) has a frame of %u bytes, its pool's blocks hold %zu: see frame_bytes\n", site->name, site->file,
-            site->line, site->frame_bytes, p->frame_bytes);
+    fprintf(
+        stderr,
+        "weft: '%s' (spawned at %s:%u) has a frame of %u bytes, its pool's blocks hold %zu: see frame_bytes\n",
+        site->name, site->file, site->line, site->frame_bytes, p->frame_bytes);
 }
 
 struct weft_task *weft__pool_take(struct weft_pool *pool, const struct weft_site *site)
@@ -100,8 +106,10 @@ struct weft__ext *weft__pool_ext(struct weft_task *task)
 static void chunk_add(struct weft__pool *p, char *at, size_t bytes)
 {
     uint32_t count = (uint32_t)((bytes - sizeof(struct weft__slab_chunk)) / p->block_bytes);
-    struct weft__slab_chunk *chunk = weft__slab_chunk_pooled(at, &p->rt->blocks, &p->slab_pool, (uint32_t)p->block_bytes, count);
-    for (uint32_t i = count; i-- > 0;) block_put(p, weft__slab_chunk_block(chunk, i)); /* the lowest comes out first */
+    struct weft__slab_chunk *chunk =
+        weft__slab_chunk_pooled(at, &p->rt->blocks, &p->slab_pool, (uint32_t)p->block_bytes, count);
+    for (uint32_t i = count; i-- > 0;)
+        block_put(p, weft__slab_chunk_block(chunk, i)); /* the lowest comes out first */
     chunk->home_next = p->chunks;
     p->chunks = chunk;
     p->capacity += count;
@@ -113,7 +121,8 @@ static void chunks_make(struct weft__pool *p, char *memory, size_t bytes)
     size_t skipped = -(uintptr_t)memory % WEFT__SLAB_CHUNK_BYTES;
     if (skipped >= bytes) return;
     for (char *at = memory + skipped; at < end;) {
-        size_t room = (size_t)(end - at) < WEFT__SLAB_CHUNK_BYTES ? (size_t)(end - at) : WEFT__SLAB_CHUNK_BYTES;
+        size_t room = (size_t)(end - at) < WEFT__SLAB_CHUNK_BYTES ? (size_t)(end - at)
+                                                                  : WEFT__SLAB_CHUNK_BYTES;
         if (room >= sizeof(struct weft__slab_chunk) + p->block_bytes) chunk_add(p, at, room);
         at += room;
     }
@@ -129,7 +138,8 @@ static void blocks_unpoison(const struct weft__slab_chunk *chunk)
 /* holds: directory_lock. Those up to `end`, from the first. */
 static void chunks_leave(struct weft__pool *p, const struct weft__slab_chunk *end)
 {
-    for (struct weft__slab_chunk *c = p->chunks; c != end; c = c->home_next) weft__slab_chunk_leave(&p->rt->blocks, c);
+    for (struct weft__slab_chunk *c = p->chunks; c != end; c = c->home_next)
+        weft__slab_chunk_leave(&p->rt->blocks, c);
 }
 
 /* holds: directory_lock */
@@ -146,7 +156,8 @@ static bool chunks_enter(struct weft__pool *p)
 /* The memory is the program's again: what was marked in it is cleared once nobody looks through it any more. */
 static void memory_release(struct weft__pool *p)
 {
-    while (weft__slab_is_read(&p->rt->blocks)) weft__thread_yield();
+    while (weft__slab_is_read(&p->rt->blocks))
+        weft__thread_yield();
     blocks_unpoison(p->chunks);
 }
 
@@ -165,7 +176,9 @@ int weft_pool_init(weft_pool *pool, void *memory, size_t bytes, const weft_pool_
     struct weft__pool *p = inside(pool);
     struct weft_rt *rt = opts && opts->rt ? opts->rt : weft_rt_current();
     size_t frame_bytes = opts && opts->frame_bytes ? opts->frame_bytes : FRAME_BYTES_DEFAULT;
-    if (!pool || !memory || frame_bytes > WEFT__SLAB_CHUNK_BYTES || WEFT__POOL_PER_CHUNK(frame_bytes) == 0) return -EINVAL;
+    if (!pool || !memory || frame_bytes > WEFT__SLAB_CHUNK_BYTES ||
+        WEFT__POOL_PER_CHUNK(frame_bytes) == 0)
+        return -EINVAL;
     if (!rt) return -ENXIO;
 
     *p = (struct weft__pool){
@@ -190,7 +203,8 @@ int weft_pool_done(weft_pool *pool)
 {
     struct weft__pool *p = inside(pool);
     if (!p || !p->rt) return -EINVAL;
-    if (load_acquire(&p->in_use) != 0) return -EBUSY; /* [pool-use] with block_free: nobody touches a block any more */
+    if (load_acquire(&p->in_use) != 0)
+        return -EBUSY; /* [pool-use] with block_free: nobody touches a block any more */
     struct weft_rt *rt = p->rt;
     weft__lock_take(&directory_lock);
     chunks_leave(p, NULL);

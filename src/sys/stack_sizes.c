@@ -12,7 +12,8 @@
 void weft__stack_sizes_init(struct weft__stack_sizes *sizes, struct weft__stacks *usual)
 {
     sizes->usual = usual;
-    for (unsigned i = 0; i < WEFT__STACK_SIZES; i++) store_relaxed(&sizes->pools[i], NULL); /* relaxed: not shared yet */
+    for (unsigned i = 0; i < WEFT__STACK_SIZES; i++)
+        store_relaxed(&sizes->pools[i], NULL); /* relaxed: not shared yet */
 }
 
 static void pool_free(struct weft__stacks *pool)
@@ -24,7 +25,8 @@ static void pool_free(struct weft__stacks *pool)
 
 void weft__stack_sizes_done(struct weft__stack_sizes *sizes)
 {
-    for (unsigned i = 0; i < WEFT__STACK_SIZES; i++) pool_free(load_relaxed(&sizes->pools[i])); /* relaxed: nobody else is there */
+    for (unsigned i = 0; i < WEFT__STACK_SIZES; i++)
+        pool_free(load_relaxed(&sizes->pools[i])); /* relaxed: nobody else is there */
 }
 
 static size_t slots_for(size_t stack_bytes)
@@ -36,7 +38,8 @@ static size_t slots_for(size_t stack_bytes)
 
 static int pool_new(size_t stack_bytes, struct weft__stacks **into)
 {
-    struct weft__stacks_options o = {.stack_bytes = stack_bytes, .chunk_slots = slots_for(stack_bytes)};
+    struct weft__stacks_options o = {.stack_bytes = stack_bytes,
+                                     .chunk_slots = slots_for(stack_bytes)};
     struct weft__stacks *pool = weft__alloc(sizeof(*pool));
     if (!pool) return -ENOMEM;
     int r = weft__stacks_init(pool, &o);
@@ -50,7 +53,8 @@ static int pool_new(size_t stack_bytes, struct weft__stacks **into)
 
 static int pool_of(struct weft__stacks *_Atomic *at, size_t stack_bytes, struct weft__stacks **into)
 {
-    struct weft__stacks *there = load_acquire(at); /* [stack-size] with the CAS below: the pool is made */
+    struct weft__stacks *there =
+        load_acquire(at); /* [stack-size] with the CAS below: the pool is made */
     struct weft__stacks *made = NULL;
     int r = there ? 0 : pool_new(stack_bytes, &made);
     if (r < 0) return r;
@@ -64,7 +68,8 @@ static int pool_of(struct weft__stacks *_Atomic *at, size_t stack_bytes, struct 
 int weft__stack_sizes_get(struct weft__stack_sizes *sizes, size_t bytes, struct weft__stacks **into)
 {
     unsigned bits = WEFT__STACK_MIN_BITS;
-    while (bits <= WEFT__STACK_MAX_BITS && (size_t)1 << bits < bytes) bits++;
+    while (bits <= WEFT__STACK_MAX_BITS && (size_t)1 << bits < bytes)
+        bits++;
     if (bits > WEFT__STACK_MAX_BITS) return -EINVAL;
     if (sizes->usual->stack_bytes >= bytes && sizes->usual->stack_bytes <= (size_t)1 << bits) {
         *into = sizes->usual;

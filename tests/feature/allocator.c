@@ -12,7 +12,7 @@
 #include <weft/alloc.h>
 
 struct counting {
-    _Atomic uint64_t calls;    /* relaxed, all: counts */
+    _Atomic uint64_t calls; /* relaxed, all: counts */
     _Atomic int64_t blocks;
     _Atomic int64_t bytes;
     _Atomic uint64_t fail_from; /* the call that fails first, from 1; 0: none */
@@ -102,7 +102,11 @@ static int sums(int depth)
     weft_task *kid[2] = {weft_go(sums, depth - 1), weft_go(sums, depth - 1)};
     int r = weft_join(kid[0], &part[0]);
     int q = weft_join(kid[1], &part[1]);
-    return r < 0 ? r : q < 0 ? q : part[0] < 0 ? part[0] : part[1] < 0 ? part[1] : part[0] + part[1];
+    return r < 0         ? r
+           : q < 0       ? q
+           : part[0] < 0 ? part[0]
+           : part[1] < 0 ? part[1]
+                         : part[0] + part[1];
 }
 
 #define MANY 2000

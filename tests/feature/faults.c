@@ -73,7 +73,9 @@ static void stop_under_wakes(int workers)
     for (int i = 0; i < 2; i++)
         ASSERT_OK(pthread_create(&waker[i], NULL, wakes_all, NULL));
     crew_stop(&crew);
-    store_relaxed(&over, true); /* until here they went on, with wakers of tasks and a runtime that have ended */
+    store_relaxed(
+        &over,
+        true); /* until here they went on, with wakers of tasks and a runtime that have ended */
     for (int i = 0; i < 2; i++)
         ASSERT_OK(pthread_join(waker[i], NULL));
     for (int i = 0; i < SLEEPERS; i++)
@@ -195,7 +197,8 @@ static void on_stop(weft_rt *rt, unsigned worker)
 static void fails_at_thread(uint32_t nth)
 {
     weft_rt *rt = NULL;
-    weft_rt_opts o = {.workers = 4, .make_default = true, .on_thread_start = on_start, .on_thread_stop = on_stop};
+    weft_rt_opts o = {
+        .workers = 4, .make_default = true, .on_thread_start = on_start, .on_thread_stop = on_stop};
     store_relaxed(&started, 0);
     store_relaxed(&stopped, 0);
     weft__fault_arm(WEFT__FAULT_THREAD, nth, 1, -EAGAIN);

@@ -116,7 +116,8 @@ TEST(guest_runtime_ends_before_the_thread)
 struct leaver {
     pthread_t thread;
     weft_rt *rt;
-    _Atomic uint32_t step; /* relaxed, but for the hand-over of rt: 1 it has spawned, 2 it may go on */
+    _Atomic uint32_t
+        step; /* relaxed, but for the hand-over of rt: 1 it has spawned, 2 it may go on */
 };
 
 static void *outlives(void *arg)
@@ -242,7 +243,8 @@ TEST(guest_memory_is_used_by_workers)
     ASSERT_OK(pthread_create(&thread, NULL, spawn_left, rt));
     ASSERT_OK(pthread_join(thread, NULL));
     uint32_t chunks = load_relaxed(&rt->blocks.chunk_count);
-    ASSERT_OK(weft_join(weft_go_as((.rt = rt, .stack_bytes = 1 << 18), spawns_many, LEFT / 2), &got));
+    ASSERT_OK(
+        weft_join(weft_go_as((.rt = rt, .stack_bytes = 1 << 18), spawns_many, LEFT / 2), &got));
     ASSERT_OK(got);
     ASSERT_LE(load_relaxed(&rt->blocks.chunk_count), chunks + 1);
     ASSERT_OK(weft_rt_stop(rt, -1));

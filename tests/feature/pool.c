@@ -82,7 +82,8 @@ TEST(pool_bytes_are_enough_wherever_they_begin)
             ASSERT_OK(weft_pool_done(&pool));
         }
     }
-    ASSERT_LE(load_relaxed(&rt->blocks.chunk_count), 8); /* places in the directory are used again */
+    ASSERT_LE(load_relaxed(&rt->blocks.chunk_count),
+              8); /* places in the directory are used again */
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
@@ -251,7 +252,8 @@ static void large_frames(struct crew *crew)
     ASSERT_OK(weft_pool_init(&pool, ground, sizeof(ground), &o));
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3; i++)
-            ASSERT(task[i] = weft_spawn_as((.pool = &pool, .name = "large"), large, .fill = (unsigned char)(i + 7)));
+            ASSERT(task[i] = weft_spawn_as((.pool = &pool, .name = "large"), large,
+                                           .fill = (unsigned char)(i + 7)));
         ASSERT_STR(weft_task_name(task[1]), "large");
         for (int i = 0; i < 3; i++) {
             int got;
@@ -280,7 +282,8 @@ static void with_options(struct crew *crew)
     weft_pool pool;
     int got;
     pool_start(&pool, crew->rt);
-    weft_task *task = weft_go_as((.pool = &pool, .stack_bytes = 4 << 20, .name = "digger"), uses_a_megabyte);
+    weft_task *task =
+        weft_go_as((.pool = &pool, .stack_bytes = 4 << 20, .name = "digger"), uses_a_megabyte);
     ASSERT_STR(weft_task_name(task), "digger");
     ASSERT_OK(weft_join(task, &got));
     ASSERT_EQ(got, 1);
@@ -330,7 +333,8 @@ TEST(pool_belongs_to_one_runtime)
     ASSERT_NULL(weft_spawn_as((.pool = &pool, .rt = other), adds, 1, 2));
     ASSERT_OK(weft_join(weft_spawn_as((.pool = &pool, .rt = mine), adds, 1, 2), &got));
     ASSERT_EQ(got, 3);
-    ASSERT_OK(weft_join(weft_go_as((.rt = other), spawns_from_inside, &pool, 10), &got)); /* a worker of another runtime is a thread outside */
+    ASSERT_OK(weft_join(weft_go_as((.rt = other), spawns_from_inside, &pool, 10),
+                        &got)); /* a worker of another runtime is a thread outside */
     ASSERT_OK(got);
     pool_end(&pool);
     ASSERT_OK(weft_rt_stop(mine, -1));
@@ -394,7 +398,8 @@ static int count_live(void *ctx, void *block, uint64_t state)
 {
     (void)ctx;
     (void)block;
-    ASSERT((state & WEFT__SLAB_FLAGS) != WEFT__SLAB_FLAGS); /* what the program writes into its memory */
+    ASSERT((state & WEFT__SLAB_FLAGS) !=
+           WEFT__SLAB_FLAGS); /* what the program writes into its memory */
     fetch_add_relaxed(&seen, 1);
     return 0;
 }
@@ -463,7 +468,9 @@ static weft_async(tree)
     if (f->depth == 0) fetch_add_relaxed(&leaves, 1);
     if (f->depth == 0) weft_return(1);
     for (f->i = 0; f->i < 2; f->i++) {
-        weft_await(f->join, weft_join, weft_spawn_as((.pool = f->pool, .name = "twig"), tree, f->pool, f->depth - 1), &f->part[f->i]);
+        weft_await(f->join, weft_join,
+                   weft_spawn_as((.pool = f->pool, .name = "twig"), tree, f->pool, f->depth - 1),
+                   &f->part[f->i]);
         if (f->join.ret < 0) weft_return(f->join.ret);
     }
     weft_return(f->part[0] + f->part[1]);

@@ -93,7 +93,8 @@ static void digs_in_frames(struct crew *crew)
     (void)crew;
     ASSERT_OK(weft_join(weft_spawn_as((.stack_bytes = 1 << 20), deep, .kib = DIG), &got));
     ASSERT_EQ(got, DIG);
-    ASSERT_OK(weft_join(weft_spawn_as((.stack_bytes = 1 << 20, .name = "outer"), polls_deep), &got));
+    ASSERT_OK(
+        weft_join(weft_spawn_as((.stack_bytes = 1 << 20, .name = "outer"), polls_deep), &got));
     ASSERT_EQ(got, DIG);
 }
 

@@ -70,7 +70,8 @@ TEST(stack_sizes_refuse_what_is_absurd)
     start(&f);
     ASSERT_EQ(weft__stack_sizes_get(&f.sizes, SIZE_MAX, &into), -EINVAL);
     ASSERT_EQ(weft__stack_sizes_get(&f.sizes, SIZE_MAX / 2 + 2, &into), -EINVAL);
-    ASSERT_EQ(weft__stack_sizes_get(&f.sizes, ((size_t)1 << WEFT__STACK_MAX_BITS) + 1, &into), -EINVAL);
+    ASSERT_EQ(weft__stack_sizes_get(&f.sizes, ((size_t)1 << WEFT__STACK_MAX_BITS) + 1, &into),
+              -EINVAL);
     ASSERT_NULL(into);
     finish(&f);
 }
