@@ -45,6 +45,10 @@
 #define WEFT__SLAB_BLOCK_MAX 1152
 #endif
 
+/* A frame over this many bytes lies on the heap (or further on in the block of a pool), and the block holds its address. Doubled: twice the classes, most of them
+ * unused. */
+#define WEFT__FRAME_MAX 1024
+
 /* Bytes and alignment of a chunk. Cannot be doubled: an id has 12 bits for a place in the chunk, counted in 16 bytes. Halved: the last block's
  * rest is a larger part of it, and the directory holds half as much memory. */
 #ifndef WEFT__SLAB_CHUNK_BYTES
@@ -76,6 +80,14 @@
 #ifndef WEFT__STACK_CHUNK_SLOTS
 #define WEFT__STACK_CHUNK_SLOTS 64
 #endif
+
+/* The least and the largest stack that a task can ask for: 16 KiB and 4 GiB. The largest doubled: a size that somebody mistyped is taken for a wish. */
+#define WEFT__STACK_MIN_BITS 14
+#define WEFT__STACK_MAX_BITS 32
+
+/* Addresses that one mapping of stacks of an unusual size takes, unless one stack is larger. Doubled: twice the addresses for the first of a size; halved: twice the
+ * mappings of those who want many. */
+#define WEFT__STACK_MAP_BYTES ((size_t)16 * 1024 * 1024)
 
 /* Bytes of guard below a stack where guards cost no mapping. Doubled: a frame that skips 64 KiB without touching it is caught too, for as much address space. */
 #define WEFT__STACK_GUARD_BYTES (64 * 1024)

@@ -43,6 +43,7 @@ struct weft__locals;
 
 struct weft__ext {
     const char *name;               /* given at the spawn, borrowed; NULL: none           [constant] */
+    struct weft__stacks *stacks;    /* where its fibers get their stacks; NULL: here->stacks [constant] */
     struct weft__locals *locals;    /* task-locals; NULL: none (task/local.h)             [poller] */
 };
 

@@ -33,7 +33,7 @@ for outer in ("io", "net", "fs", "proc"):
 KERNEL = re.compile(r"^(linux/.*|sys/(syscall|epoll|eventfd|timerfd|signalfd|mman|socket|uio|resource|wait|prctl)\.h"
                     r"|unistd\.h|pthread\.h|sched\.h|fcntl\.h|poll\.h|sys/types\.h|netdb\.h)$")
 # Public headers that say nothing of tasks, so that even the ground may use them.
-PUBLIC_FOR_ALL = {"weft/api.h", "weft/version.h"}
+PUBLIC_FOR_ALL = {"weft/alloc.h", "weft/api.h", "weft/version.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -175,7 +175,7 @@ int main(void)
 {
     static const char *const names[] = {"pair", "foreign", "fill, in order", "fill, shuffled"};
 
-    weft__slab_group_init(&group, &(struct weft__slab_source){map, unmap, NULL});
+    weft__slab_group_init(&group, &(struct weft__slab_source){.map = map, .unmap = unmap});
     weft__slab_init(&slabs[0], &group);
     weft__slab_init(&slabs[1], &group);
     shuffle();

@@ -33,6 +33,10 @@ typedef struct weft_rt_opts {
      * neither block nor spawn. Not called by weft_rt_turn. */
     void (*on_thread_park)(weft_rt *, unsigned worker);
     void (*on_thread_unpark)(weft_rt *, unsigned worker);
+    /* For each task, once, with no lock held: by its spawner before it can run, and by its worker when its result stands,
+     * before a joiner knows. They look (weft_task_id, weft_task_name) and keep nothing; they neither wait nor spawn. */
+    void (*on_task_spawn)(weft_rt *, const weft_task *);
+    void (*on_task_end)(weft_rt *, const weft_task *);
 } weft_rt_opts;
 
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */

@@ -21,6 +21,7 @@ extern "C" {
 
 typedef struct weft_task weft_task;
 typedef struct weft_rt weft_rt;
+typedef struct weft_pool weft_pool;
 
 /* ---- private: what the macros stand on -------------------------------------------------------------------------------------------------- */
 
@@ -42,7 +43,7 @@ struct weft_site {
 typedef struct weft_spawn_opts {
     weft_rt *rt;        /* NULL: the current one */
     const char *name;   /* borrowed for the task's life; NULL: the function's name */
-    size_t stack_bytes; /* of a fiber; 0: the runtime's. Accepted, and without effect so far: all are the runtime's */
+    size_t stack_bytes; /* of the task's fibers, rounded up to a power of two from 16 KiB; 0: the runtime's. Over 4 GiB: NULL */
     bool pinned;        /* stays on the worker that spawns it; from outside: on one of them, in turn. A worker that is held
                            up holds up its pinned tasks */
     const struct weft_local *local; /* borrowed for the call: stays on the worker that this names (local.h), and runs in
@@ -50,6 +51,7 @@ typedef struct weft_spawn_opts {
     bool background;    /* runs when a worker has nothing else, and one at each worker's every 32nd poll. Not with pinned or
                            local */
     bool unbudgeted;    /* its polls have no budget: what it awaits never makes it yield, and others may wait for long */
+    weft_pool *pool;    /* borrowed for the task's life: where its memory is (pool.h); NULL: the runtime's own */
 } weft_spawn_opts;
 
 /* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it
@@ -156,7 +158,8 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
 /* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the
  * cancel on and waits all the same.
  * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
- * -EDEADLK in a stackless poll. */
+ * -ENOMEM for a fiber that never ran, because there was no stack for it, and whose result is no signed integer (such a
+ * one is -ENOMEM itself); -EDEADLK in a stackless poll. */
 WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);
 
 /* weft_join(t, &x): the result of t in x, whose size is compared with that of the result. Awaited, with the arguments

@@ -6,10 +6,12 @@
 #define WEFT_WEFT_H
 
 #include <weft/version.h>
+#include <weft/alloc.h>
 #include <weft/future.h>
 #include <weft/task.h>
 #include <weft/fiber.h>
 #include <weft/rt.h>
 #include <weft/local.h>
+#include <weft/pool.h>
 
 #endif

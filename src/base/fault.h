@@ -27,6 +27,7 @@
     X(MPROTECT)                                                                                                        \
     X(THREAD)                                                                                                          \
     X(ATFORK)                                                                                                          \
+    X(THREAD_KEY)                                                                                                      \
     X(AFFINITY)                                                                                                        \
     X(SLACK)                                                                                                           \
     X(FUTEX_WAIT)                                                                                                      \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * slab - what happens when the owner's free list is dry or the block is somebody else's; the directory; the walk. The idea is in slab.h.
+ * slab - what happens when the owner's free list is dry or the block is somebody else's. The idea is in slab.h.
  *
  * A dry list is filled from what is nearest, and fresh memory comes last:
- *     batches -> bins -> returned (1 exchange) -> open chunk -> peers' returned (1 exchange and 1 CAS) -> rest of the span -> the source
+ *     batches -> bins -> returned (1 exchange) -> open chunk -> peers' returned (1 exchange and 1 CAS) -> rest of the span
+ *     -> what a guest left whose thread has ended -> the source
  * Borrowing stands before mapping because of a root that moves to another worker: its children's blocks go home to the old worker, which has no
  * use for them, while the new one would map as much again. A borrowed block keeps its home, and goes there when it is freed; if it is wanted
  * before its batch is full, the bin gives it back, so that a pair of alloc and free stays in the cache and off the peer's line.
@@ -11,64 +12,13 @@
  * Returned stacks: pushed by CAS, only ever taken whole. That is why there is no ABA problem (a push needs nothing but that the top is still what it
  * linked to) and why nobody follows a link that another thread may change.
  */
-#include "base/slab.h"
+#include "base/slab_dir.h"
 
 /* Chunks of an adopted span that nobody has used; lies in the first of them. */
 struct weft__slab_rest {
     struct weft__slab_rest *next;
     char *end;
 };
-
-static struct weft__block *chunk_block(const struct weft__slab_chunk *chunk, uint32_t at)
-{
-    size_t offset = plain_read(&chunk->first) + (size_t)at * plain_read(&chunk->block_bytes);
-    return (void *)((char *)(uintptr_t)chunk + offset);
-}
-
-/* ---- directory ------------------------------------------------------------------------------------------------------------------------- */
-
-static struct weft__slab_chunk *chunk_at(const struct weft__slab_group *group, uint32_t index)
-{
-    if (index >= WEFT__SLAB_CHUNKS_MAX) return NULL;
-    /* [slab-leaf] with leaf_of: the leaf's zeroes. */
-    struct weft__slab_leaf *leaf = load_acquire(&group->top[index / WEFT__SLAB_LEAF]);
-    if (!leaf) return NULL;
-    /* [slab-chunk] with chunk_append: the chunk's header. */
-    return load_acquire(&leaf->slot[index % WEFT__SLAB_LEAF]);
-}
-
-static struct weft__slab_leaf *leaf_of(struct weft__slab_group *group, uint32_t index)
-{
-    struct weft__slab_leaf *_Atomic *at = &group->top[index / WEFT__SLAB_LEAF];
-    struct weft__slab_leaf *there = load_acquire(at); /* [slab-leaf] with the CAS below */
-    if (there) return there;
-
-    const struct weft__slab_source *source = &group->source;
-    struct weft__slab_leaf *leaf = source->map(source->ctx, sizeof(*leaf), WEFT__CACHE_LINE);
-    if (!leaf) return NULL;
-    /* [slab-leaf] with chunk_at and the load above: publishes the zeroes, or sees the winner's. */
-    if (cas_acq_rel(at, &there, leaf)) return leaf;
-    source->unmap(source->ctx, leaf, sizeof(*leaf));
-    return there;
-}
-
-/* Gives the chunk an index and makes it findable. The leaf is there before the index is taken, so that a failure leaves no hole.
- * Lock-free: a failed CAS means that another chunk was appended. */
-static bool chunk_append(struct weft__slab_group *group, struct weft__slab_chunk *chunk)
-{
-    /* relaxed, also in the CAS: the count orders nothing, the slots do. */
-    uint32_t index = load_relaxed(&group->chunk_count);
-    struct weft__slab_leaf *leaf;
-    do {
-        if (index == WEFT__SLAB_CHUNKS_MAX) return false;
-        leaf = leaf_of(group, index);
-        if (!leaf) return false;
-    } while (!cas_relaxed(&group->chunk_count, &index, index + 1));
-    plain_write(&chunk->index, index);
-    /* [slab-chunk] with chunk_at: publishes the header. */
-    store_release(&leaf->slot[index % WEFT__SLAB_LEAF], chunk);
-    return true;
-}
 
 /* ---- chunks and spans ------------------------------------------------------------------------------------------------------------------ */
 
@@ -143,7 +93,7 @@ static bool chunk_new(struct weft__slab *slab, unsigned cls)
     if (!span_open(slab)) return false;
     struct weft__slab_chunk *chunk = weft__slab_chunk_of(slab->span_at);
     chunk_init(chunk, slab, cls);
-    if (!chunk_append(slab->group, chunk)) {
+    if (!weft__slab_chunk_append(slab->group, chunk)) {
         span_abandon(slab);
         return false;
     }
@@ -162,7 +112,7 @@ static void *carve(struct weft__slab *slab, struct weft__slab_class *list)
 {
     struct weft__slab_chunk *chunk = list->open;
     uint32_t at = load_relaxed(&chunk->carved); /* relaxed: this thread is the only writer */
-    struct weft__block *block = chunk_block(chunk, at);
+    struct weft__block *block = weft__slab_chunk_block(chunk, at);
 
     weft_dassert(at < chunk->block_count);
     weft__slab_unpoison(block, chunk->block_bytes);
@@ -207,9 +157,13 @@ static void bin_add(struct weft__slab *slab, struct weft__slab_bin *bin, struct 
 void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk)
 {
+    uint32_t cls = plain_read(&chunk->cls);
+    if (cls == WEFT__SLAB_POOLED) {
+        chunk->pool->free(chunk->pool, block);
+        return;
+    }
     /* [slab-home] with adopt: the new home is initialised. */
     struct weft__slab *home = load_acquire(&chunk->home);
-    uint32_t cls = plain_read(&chunk->cls);
 
     weft__slab_poison(block + 1, plain_read(&chunk->block_bytes) - sizeof(*block));
     struct weft__slab_bin *bin = &slab->bins[(plain_read(&home->number) + cls) % WEFT__SLAB_BINS];
@@ -226,8 +180,12 @@ void weft__slab_free_outside(void *memory)
 {
     struct weft__block *block = memory;
     struct weft__slab_chunk *chunk = weft__slab_chunk_of(memory);
-    struct weft__slab *home = load_acquire(&chunk->home); /* [slab-home] with adopt */
 
+    if (plain_read(&chunk->cls) == WEFT__SLAB_POOLED) {
+        chunk->pool->free(chunk->pool, block);
+        return;
+    }
+    struct weft__slab *home = load_acquire(&chunk->home); /* [slab-home] with adopt */
     /* relaxed: the caller wrote the state, or acquired it; send_home publishes the link. */
     weft_dassert((load_relaxed(&block->state) & WEFT__SLAB_FLAGS) == 0);
     store_relaxed(&block->link, NULL);
@@ -320,6 +278,18 @@ static bool borrow(struct weft__slab *slab, unsigned cls)
     return false;
 }
 
+/* Would the next chunk be mapped? Then rather take over what a guest has left. Returns whether it took something. */
+static bool adopt_spare(struct weft__slab *slab)
+{
+    const struct weft__slab_source *source = &slab->group->source;
+    if (!source->spare_take || slab->rests || slab->span_at != slab->span_end) return false;
+    struct weft__slab *spare = source->spare_take(source->ctx);
+    if (!spare) return false;
+    weft__slab_adopt(slab, spare);
+    source->spare_give(source->ctx, spare);
+    return true;
+}
+
 void *weft__slab_alloc_slow(struct weft__slab *slab, unsigned cls)
 {
     struct weft__slab_class *c = &slab->classes[cls];
@@ -331,6 +301,10 @@ void *weft__slab_alloc_slow(struct weft__slab *slab, unsigned cls)
     }
     if (c->open) return carve(slab, c);
     if (borrow(slab, cls)) return weft__slab_alloc(slab, bytes);
+    while (adopt_spare(slab)) {
+        if (begin_batch(c)) return weft__slab_alloc(slab, bytes);
+        if (c->open) return carve(slab, c);
+    }
     if (chunk_new(slab, cls)) return carve(slab, c);
     return NULL;
 }
@@ -446,175 +420,4 @@ struct weft__slab_counts weft__slab_counts(const struct weft__slab *slab)
         .batches_sent = load_relaxed(&slab->batches_sent),
         .chunks = load_relaxed(&slab->chunks),
     };
-}
-
-/* ---- registry -------------------------------------------------------------------------------------------------------------------------- */
-
-uint64_t weft__slab_id(const void *memory)
-{
-    const struct weft__block *block = memory;
-    const struct weft__slab_chunk *chunk = weft__slab_chunk_of(memory);
-    /* relaxed: the caller keeps the block, so the generation does not change. */
-    uint64_t generation = load_relaxed(&block->state) >> 32;
-    uint64_t place = (uint64_t)((const char *)memory - (const char *)chunk) / WEFT__SLAB_STEP;
-
-    return (uint64_t)plain_read(&chunk->index) << 44 | place << 32 | generation;
-}
-
-/* The block at this offset of the chunk, or NULL if none begins there or it was never used. */
-static struct weft__block *block_at(const struct weft__slab_chunk *chunk, uint32_t offset)
-{
-    uint32_t first = plain_read(&chunk->first);
-    uint32_t bytes = plain_read(&chunk->block_bytes);
-
-    if (offset < first || (offset - first) % bytes != 0) return NULL;
-    uint32_t at = (offset - first) / bytes;
-    /* relaxed: what is beyond is zero, and so free as well. */
-    return at < load_relaxed(&chunk->carved) ? chunk_block(chunk, at) : NULL;
-}
-
-void *weft__slab_find(const struct weft__slab_group *group, uint64_t id)
-{
-    const struct weft__slab_chunk *chunk = chunk_at(group, (uint32_t)(id >> 44));
-    if (!chunk) return NULL;
-    struct weft__block *block = block_at(chunk, (uint32_t)(id >> 32 & 0xfff) * WEFT__SLAB_STEP);
-    if (!block) return NULL;
-
-    /* [slab-state] with the user's release store: what it wrote before. */
-    uint64_t state = load_acquire(&block->state);
-    bool live = (state & WEFT__SLAB_FLAGS) && state >> 32 == (id & UINT32_MAX);
-    return live ? block : NULL;
-}
-
-static int walk_chunk(const struct weft__slab_chunk *chunk, int (*visit)(void *, void *, uint64_t),
-                      void *ctx)
-{
-    /* relaxed: what is beyond is zero, and its pages are better not touched. */
-    uint32_t carved = load_relaxed(&chunk->carved);
-    for (uint32_t at = 0; at < carved; at++) {
-        struct weft__block *block = chunk_block(chunk, at);
-        /* [slab-state] with the user's release store: what it wrote before. */
-        uint64_t state = load_acquire(&block->state);
-        int r = state & WEFT__SLAB_FLAGS ? visit(ctx, block, state) : 0;
-        if (r) return r;
-    }
-    return 0;
-}
-
-/* No order is needed between the count and the slots: an append that happened before the walk is seen in both, since neither ever goes back;
- * one that goes on beside it may be missed. */
-int weft__slab_walk(const struct weft__slab_group *group,
-                    int (*visit)(void *ctx, void *block, uint64_t state), void *ctx)
-{
-    uint32_t count = load_relaxed(&group->chunk_count); /* relaxed: see above */
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weft__slab_chunk *chunk = chunk_at(group, i);
-        int r = chunk ? walk_chunk(chunk, visit, ctx) : 0;
-        if (r) return r;
-    }
-    return 0;
-}
-
-/* ---- group ----------------------------------------------------------------------------------------------------------------------------- */
-
-void weft__slab_group_init(struct weft__slab_group *group, const struct weft__slab_source *source)
-{
-    *group = (struct weft__slab_group){.source = *source};
-    for (unsigned i = 0; i < WEFT__SLAB_TOP; i++) {
-        store_relaxed(&group->top[i], NULL); /* relaxed: not shared yet */
-    }
-}
-
-/* Blocks of a list; each is free and of the class. */
-static uint64_t check_list(const struct weft__block *block, unsigned cls)
-{
-    uint64_t count = 0;
-    for (; block;
-         block = load_relaxed(&block->link)) { /* relaxed, here and below: nobody else is there */
-        weft_assert((load_relaxed(&block->state) & WEFT__SLAB_FLAGS) == 0);
-        weft_assert(weft__slab_chunk_of(block)->cls == cls);
-        count++;
-    }
-    return count;
-}
-
-static uint64_t check_batches(const struct weft__block *batch, unsigned cls)
-{
-    uint64_t count = 0;
-    for (; batch; batch = batch->batch) {
-        count += check_list(batch, cls);
-    }
-    return count;
-}
-
-static uint64_t check_slab(const struct weft__slab *slab)
-{
-    uint64_t count = 0;
-    for (unsigned cls = 0; cls < WEFT__SLAB_CLASSES; cls++) {
-        count += check_list(slab->classes[cls].free, cls);
-        count += check_batches(slab->classes[cls].batches, cls);
-        count += check_batches(load_relaxed(&slab->returned[cls]), cls);
-    }
-    for (unsigned i = 0; i < WEFT__SLAB_BINS; i++) {
-        uint64_t gathered = check_list(slab->bins[i].first, slab->bins[i].cls);
-        weft_assert(gathered == slab->bins[i].count);
-        count += gathered;
-    }
-    return count;
-}
-
-uint64_t weft__slab_group_check(struct weft__slab_group *group)
-{
-    uint64_t carved = 0;
-    uint64_t free = 0;
-    uint64_t used = 0;
-
-    for (uint32_t i = 0; i < load_relaxed(&group->chunk_count); i++) {
-        carved += load_relaxed(&chunk_at(group, i)->carved); /* relaxed: nobody else is there */
-    }
-    for (struct weft__slab *slab = load_relaxed(&group->slabs); slab; slab = slab->next) {
-        struct weft__slab_counts counts = weft__slab_counts(slab);
-        used += counts.allocated - counts.freed; /* below zero for some slabs; the sum wraps back */
-        free += check_slab(slab);
-    }
-    weft_assert(carved == free + used);
-    return used;
-}
-
-static int stop_at_live(void *ctx, void *block, uint64_t state)
-{
-    (void)ctx;
-    (void)block;
-    return (state & WEFT__SLAB_FLAGS) != 0;
-}
-
-/* Leaves in the directory only the first chunk of each span: the headers of the others go with it. */
-static void forget_inner_chunks(struct weft__slab_group *group)
-{
-    for (uint32_t i = 0; i < load_relaxed(&group->chunk_count);
-         i++) { /* relaxed, here and below: nobody else is there */
-        if (chunk_at(group, i)->span_bytes) continue;
-        struct weft__slab_leaf *leaf = load_relaxed(&group->top[i / WEFT__SLAB_LEAF]);
-        store_relaxed(&leaf->slot[i % WEFT__SLAB_LEAF], NULL);
-    }
-}
-
-void weft__slab_group_done(struct weft__slab_group *group, bool may_live)
-{
-    struct weft__slab_source *source = &group->source;
-
-    weft_dassert(may_live || weft__slab_walk(group, stop_at_live, NULL) == 0);
-    forget_inner_chunks(group);
-    for (uint32_t i = 0; i < load_relaxed(&group->chunk_count);
-         i++) { /* relaxed, here and below: nobody else is there */
-        struct weft__slab_chunk *chunk = chunk_at(group, i);
-        if (!chunk) continue;
-        weft__slab_unpoison(chunk, chunk->span_bytes);
-        source->unmap(source->ctx, chunk, chunk->span_bytes);
-    }
-    for (unsigned i = 0; i < WEFT__SLAB_TOP; i++) {
-        struct weft__slab_leaf *leaf = load_relaxed(&group->top[i]);
-        if (leaf) source->unmap(source->ctx, leaf, sizeof(*leaf));
-    }
-    *group = (struct weft__slab_group){.source = *source};
 }

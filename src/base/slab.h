@@ -21,8 +21,11 @@
  * before weft__slab_free: an old id then finds nothing, and readers see the pair of flags and generation that was written, whatever happens next.
  * Second word: the link of a list; atomic, for those who look at tasks while they are freed. Third word of the first block of a batch: next batch.
  *
+ * A *pool* is chunks in the caller's memory, of one block size of any kind. They are in the directory like others, so that their blocks have ids and are walked; but no
+ * slab is their home, and who frees a block of theirs gives it to the pool. They alone may leave: see slab_dir.h.
+ *
  * Threads: one owner per slab for alloc, free, flush, share, adopt; find, walk and the counters by anybody at any time. No locks.
- * Pairs: [slab-return], [slab-chunk], [slab-leaf], [slab-peer], [slab-home], [slab-state] (docs/MEMORY_MODEL.md).
+ * Pairs: [slab-return], [slab-chunk], [slab-leaf], [slab-peer], [slab-home], [slab-state], [slab-leave] (docs/MEMORY_MODEL.md).
  * Cost: alloc and own free are 0 RMWs. Cache lines: alloc 3 (counters, class, block), own free 4 (the chunk's header as well), all of them the
  * owner's; the link is on the line that the user writes anyway. A foreign free adds 1/32 CAS on the home's line, taking back 1 exchange a run-dry.
  * Rejected: one returned stack for all classes: the owner then walks every block that comes home, cold, to sort it, and a borrower takes what it
@@ -62,6 +65,7 @@
 #define WEFT__SLAB_TOP        (1u << WEFT__SLAB_TOP_BITS)
 #define WEFT__SLAB_CHUNKS_MAX (1u << (WEFT__SLAB_LEAF_BITS + WEFT__SLAB_TOP_BITS))
 #define WEFT__SLAB_FLAGS      UINT64_C(0xffff)
+#define WEFT__SLAB_POOLED     UINT32_MAX /* for a class, in the chunks of pools */
 
 _Static_assert(WEFT__SLAB_CHUNK_BYTES / WEFT__SLAB_STEP <= 1 << 12,
                "an id has 12 bits for the block");
@@ -70,12 +74,21 @@ _Static_assert(WEFT__SLAB_SPAN_MAX % WEFT__SLAB_CHUNK_BYTES == 0, "a span is who
 
 struct weft__slab;
 struct weft__slab_group;
+struct weft__block;
 
-/* Where memory comes from. `map` gives zeroed memory or NULL; `unmap` takes it back, as it was given. Called by any owner of a slab at any time. */
+/* Whoever has chunks in memory of its own. */
+struct weft__slab_pool {
+    void (*free)(struct weft__slab_pool *pool, struct weft__block *block); /* by any thread */
+};
+
+/* Where memory comes from. `map` gives zeroed memory or NULL; `unmap` takes it back, as it was given. Called by any owner of a slab at any time.
+ * `spare_take`, if there is one, gives a slab of the group that nobody owns any more, or NULL; it is asked before `map`, adopted, and given back empty. */
 struct weft__slab_source {
     void *(*map)(void *ctx, size_t bytes, size_t align);
     void (*unmap)(void *ctx, void *memory, size_t bytes);
     void *ctx;
+    struct weft__slab *(*spare_take)(void *ctx);
+    void (*spare_give)(void *ctx, struct weft__slab *slab);
 };
 
 /* What the slab knows of a block. The task's header begins in the same way. */
@@ -93,8 +106,11 @@ struct weft__slab_chunk {
     uint32_t block_bytes;               /* of the class */
     uint32_t first;                     /* offset of the first block from the chunk's start */
     uint32_t index;                     /* in the directory; constant from publication on */
-    uint32_t cls;                       /* size class */
-    struct weft__slab_chunk *open_next; /* [owner] chunks with blocks never used */
+    uint32_t cls;                       /* size class; WEFT__SLAB_POOLED: no slab's */
+    union {
+        struct weft__slab_chunk *open_next; /* [owner] chunks with blocks never used */
+        struct weft__slab_pool *pool;       /* of a pooled chunk; constant */
+    };
     struct weft__slab_chunk *home_next; /* [owner] chunks of this home */
     size_t span_bytes;                  /* of the span that begins here; 0: it begins elsewhere */
     struct weft__slab_group *group;     /* constant: from a block to its runtime in one step */
@@ -152,12 +168,18 @@ struct weft__slab_group {
     struct weft__slab *_Atomic slabs; /* newest first; none ever leaves  [slab-peer] */
     _Atomic uint32_t slab_count;      /* numbers handed out */
     _Atomic uint32_t chunk_count;     /* slots handed out; the last ones may not be filled yet */
+    _Atomic uint32_t readers;         /* inside of walk or find  [slab-leave] */
+    uint32_t vacant_count;            /* slots that pools have left; guarded by those who enter and leave, as the next */
+    uint32_t first_generation;        /* of the next pool's blocks: beyond all that have left */
     struct weft__slab_leaf *_Atomic top[WEFT__SLAB_TOP]; /* [slab-leaf] */
 };
 
 /* ---- group ----------------------------------------------------------------------------------------------------------------------------- */
 
 void weft__slab_group_init(struct weft__slab_group *group, const struct weft__slab_source *source);
+
+/* Map now what the first chunk would: the directory's first leaf. Returns whether there was memory. */
+bool weft__slab_group_prepare(struct weft__slab_group *group);
 
 /* Unmaps everything. Nobody uses the group, its slabs or its blocks any more; a thread inside of weft__slab_free still does.
  * Debug builds assert that no block is live, unless `may_live`. */
@@ -199,11 +221,15 @@ uint64_t weft__slab_id(const void *memory);
 
 /* The live block of this id, or NULL. Any number may be asked for. The block may be freed right after: before the caller uses it, it takes a
  * reference by a CAS on the state word that compares the generation; or it copies, and looks at the generation again. */
-void *weft__slab_find(const struct weft__slab_group *group, uint64_t id);
+void *weft__slab_find(struct weft__slab_group *group, uint64_t id);
+
+/* Between the two no memory of a pool goes, wherever it is read: around find and the use of what it found. They nest. */
+void weft__slab_read_begin(struct weft__slab_group *group);
+void weft__slab_read_end(struct weft__slab_group *group);
 
 /* Visit every block with non-zero flags; `state` is the word that was seen, and it may have changed since. Blocks that are live from before the walk
  * to its end are visited once; others may be or not. Stops when `visit` answers other than 0, and returns that. */
-int weft__slab_walk(const struct weft__slab_group *group,
+int weft__slab_walk(struct weft__slab_group *group,
                     int (*visit)(void *ctx, void *block, uint64_t state), void *ctx);
 
 /* ---- alloc and free -------------------------------------------------------------------------------------------------------------------- */
@@ -212,7 +238,7 @@ void *weft__slab_alloc_slow(struct weft__slab *slab, unsigned cls);
 void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk);
 
-/* Takes a block from a thread that has no slab: it goes home at once, for two read-modify-writes. */
+/* Takes a block from a thread that has no slab: it goes home, or to its pool, at once, for two read-modify-writes. */
 void weft__slab_free_outside(void *memory);
 
 static inline unsigned weft__slab_class_of(size_t bytes)
@@ -231,6 +257,12 @@ static inline struct weft__slab_chunk *weft__slab_chunk_of(const void *address)
 {
     uintptr_t offset = (uintptr_t)address % WEFT__SLAB_CHUNK_BYTES;
     return (void *)((char *)(uintptr_t)address - offset);
+}
+
+/* Does the block belong to a pool? Asked by who has it. */
+static inline bool weft__slab_pooled(const void *block)
+{
+    return plain_read(&weft__slab_chunk_of(block)->cls) == WEFT__SLAB_POOLED;
 }
 
 /* relaxed: one writer, and readers want a number, not an order. */

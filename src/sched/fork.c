@@ -17,6 +17,7 @@
  * Rejected: comparing getpid() (a syscall on each call since glibc forgets it), a runtime that starts its threads anew in the
  * child (its tasks stood in the middle of things that are half the parent's: sockets, locks, buffers).
  */
+#include "sched/pool.h"
 #include "sched/sched.h"
 
 #include "sys/fork.h"
@@ -46,7 +47,7 @@ static struct weft__lock *list_lock(void)
 
 /* Every static lock of the library, the outermost first. One that is missing here may be held for ever in a child. */
 static lock_getter *const locks[] = {
-    list_lock, weft__guest_lock, weft__fiberdir_lock, weft__stackdir_lock, weft__segv_lock,
+    list_lock, weft__pool_lock, weft__guest_lock, weft__fiberdir_lock, weft__stackdir_lock, weft__segv_lock,
 };
 #define LOCKS (sizeof(locks) / sizeof(locks[0]))
 

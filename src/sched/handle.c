@@ -8,6 +8,7 @@
  */
 #include "sched/sched.h"
 #include "task/call.h"
+#include "task/fiber.h"
 
 #include <errno.h>
 #include <string.h>
@@ -193,20 +194,27 @@ static void copy_result(void *into, const void *from, size_t bytes)
     }
 }
 
+/* A fiber that never ran, and has no way to say so by its result. */
+static bool never_ran(struct weft_task *task)
+{
+    return !task->site->ret_signed && task->site->kind == WEFT__FIBER && weft__fiber_never_ran(task);
+}
+
 /* The child is complete: its result goes to the joiner, its block to whoever holds the last reference. `w` is the worker that this is, if it is known. */
 static inline weft_poll join_takes(struct weft_join *f, struct weft__worker *w)
 {
     struct weft_task *task = f->task;
     const struct weft_site *site = task->site;
-    if (f->into) copy_result(f->into, (char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
+    int ret = __builtin_expect(never_ran(task), 0) ? -ENOMEM : 0;
+    if (f->into && ret == 0) copy_result(f->into, (char *)weft__frame_of(task) + site->ret_at, site->ret_bytes);
     f->task = NULL;
-    if (weft__state_unref(task) != WEFT__STATE_FREE) return join_ends(f, 0);
+    if (weft__state_unref(task) != WEFT__STATE_FREE) return join_ends(f, ret);
     if (w) {
         weft__task_free_on(w, task);
     } else {
         weft__task_free(task);
     }
-    return join_ends(f, 0);
+    return join_ends(f, ret);
 }
 
 /* The handle is spent in every case: a child whose result does not fit is let go. */

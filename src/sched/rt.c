@@ -2,8 +2,7 @@
  *
  * rt - the runtime: builds and joins the parts. The only file that knows them all.
  *
- * Workers lie in one array, and behind them one record more whose slab serves threads that are no workers (spawn.c). A build that fails halfway stops the
- * threads it has, and gives everything back.
+ * A build that fails halfway stops the threads it has, and gives everything back.
  *
  * WHAT OUTLIVES A STOP  A handle or a kept waker refers to a task that has ended, and a thread outside may be about to tell a sleeper of a task that has
  * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads, stacks and fds go with the stop.
@@ -33,6 +32,7 @@ static void *blocks_map(void *unused, size_t bytes, size_t align)
 {
     void *memory;
     (void)unused;
+    if (weft__alloc_replaced()) return weft__alloc_sized(bytes, align);
     if (weft__mem_map_aligned(bytes, align < weft__mem_page_bytes() ? weft__mem_page_bytes() : align, &memory) < 0) return NULL;
     if (bytes >= WEFT__SLAB_SPAN_MAX) (void)weft__mem_advise_huge(memory, bytes);
     return memory;
@@ -41,10 +41,37 @@ static void *blocks_map(void *unused, size_t bytes, size_t align)
 static void blocks_unmap(void *unused, void *memory, size_t bytes)
 {
     (void)unused;
+    if (weft__alloc_replaced()) {
+        weft__free_sized(memory, bytes);
+        return;
+    }
     (void)weft__mem_unmap(memory, bytes);
 }
 
-static const struct weft__slab_source blocks_source = {.map = blocks_map, .unmap = blocks_unmap};
+static struct weft__slab *blocks_spare_take(void *rt)
+{
+    return weft__guests_spare_take(&((struct weft_rt *)rt)->guests);
+}
+
+static void blocks_spare_give(void *rt, struct weft__slab *slab)
+{
+    weft__guests_spare_give(&((struct weft_rt *)rt)->guests, slab);
+}
+
+static bool blocks_init(struct weft_rt *rt)
+{
+    struct weft__slab_source source = {
+        .map = blocks_map,
+        .unmap = blocks_unmap,
+        .ctx = rt,
+        .spare_take = blocks_spare_take,
+        .spare_give = blocks_spare_give,
+    };
+    weft__slab_group_init(&rt->blocks, &source);
+    if (!weft__slab_group_prepare(&rt->blocks)) return false; /* so that a pool needs no memory later */
+    weft__guests_init(&rt->guests, &rt->blocks);
+    return true;
+}
 
 /* ---- building ---- */
 
@@ -54,6 +81,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     w->index = index;
     w->tick_max = rt->opts.tick_max;
     w->budget = rt->opts.budget;
+    w->task_hooks = rt->task_hooks;
     w->deaf_ns = 100000;
     weft__slot_init(&w->next);
     weft__runq_init(&w->ring);
@@ -75,14 +103,18 @@ static int parts_init(struct weft_rt *rt)
     struct weft__stacks_options stacks = {.stack_bytes = rt->opts.stack_bytes};
     int r = weft__stacks_init(&rt->stacks, &stacks);
     if (r < 0) return r;
-    weft__slab_group_init(&rt->blocks, &blocks_source);
+    weft__stack_sizes_init(&rt->stack_sizes, &rt->stacks);
+    if (!blocks_init(rt)) {
+        weft__stacks_done(&rt->stacks);
+        return -ENOMEM;
+    }
     weft__idle_init(&rt->idle, rt->worker_count);
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);
     weft__watch_init(&rt->monitor.watch);
     store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
     store_relaxed(&rt->held, WEFT__HELD_OPEN);
-    for (uint32_t i = 0; i <= rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
+    for (uint32_t i = 0; i < rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
     for (uint32_t i = 0; i < rt->worker_count; i++) shard_init(rt, i);
     return 0;
 }
@@ -133,6 +165,7 @@ static void memory_done(struct weft_rt *rt)
 {
     weft__slab_group_done(&rt->blocks, false);
     weft__free(rt->shards);
+    weft__guests_done(&rt->guests);
     weft__free(rt->workers);
     weft__free(rt);
 }
@@ -156,8 +189,8 @@ void weft__rt_release(struct weft_rt *rt)
 /* Blocks that were handed out and not freed by a worker: freed from outside, or still to be. */
 static int64_t blocks_outside(const struct weft_rt *rt)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i <= rt->worker_count; i++) {
+    uint64_t count = weft__guests_out(&rt->guests);
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
         const struct weft__slab *slab = &rt->workers[i].slab;
         count += load_relaxed(&slab->allocated) - load_relaxed(&slab->freed); /* relaxed, both: who wrote them has been waited for */
     }
@@ -168,9 +201,11 @@ static int64_t blocks_outside(const struct weft_rt *rt)
 static void parts_done(struct weft_rt *rt)
 {
     for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
+    weft__stack_sizes_done(&rt->stack_sizes);
     weft__stacks_done(&rt->stacks);
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
     if (fd >= 0) weft__fd_close(fd);
+    weft__guests_close(&rt->guests);
     held_change(rt, blocks_outside(rt) - WEFT__HELD_OPEN);
 }
 
@@ -187,9 +222,10 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (r < 0) goto out_free;
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
     rt->current_thread = rt->opts.workers < 0;
+    rt->task_hooks = rt->opts.on_task_spawn || rt->opts.on_task_end;
     rt->worker_count = rt->current_thread ? 1 : (uint32_t)rt->opts.workers;
     r = -ENOMEM;
-    rt->workers = weft__alloc_aligned((rt->worker_count + 1) * sizeof(struct weft__worker), WEFT__CACHE_LINE);
+    rt->workers = weft__alloc_aligned(rt->worker_count * sizeof(struct weft__worker), WEFT__CACHE_LINE);
     if (!rt->workers) goto out_free;
     rt->shards = weft__alloc_aligned(rt->worker_count * sizeof(struct weft__shard), WEFT__CACHE_LINE);
     if (!rt->shards) goto out_workers;

@@ -4,6 +4,7 @@
  *
  *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
  *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
+ *     guest.c    where other threads get blocks       pool.c     tasks in the program's own storage
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
@@ -16,6 +17,7 @@
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/guest.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
@@ -26,6 +28,7 @@
 #include "sched/shard.h"
 #include "sched/slot.h"
 #include "sys/stack.h"
+#include "sys/stack_sizes.h"
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
@@ -76,6 +79,7 @@ struct weft__worker {
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
     uint32_t since_background;      /* takes since the last look at the background queue */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
+    bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
     char *stack_lo;                 /* lowest address that an inlined child may use */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
@@ -96,11 +100,14 @@ struct weft_rt {
     struct weft__idle idle;
     struct weft__inject inject;
     struct weft__inject background;
-    struct weft__stacks stacks;
+    struct weft__stacks stacks;     /* of fibers that ask for no size */
+    struct weft__stack_sizes stack_sizes;
+    struct weft__guests guests;     /* where threads that are no workers get their blocks */
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
     char name[16];
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
+    bool task_hooks;                /* constant: as in the workers */
     _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write */
     struct weft__worker *workers;   /* worker_count of them */
     WEFT__CACHE_ALIGNED _Atomic uint32_t gate; /* threads outside that are inside a spawn  [rt-gate] */
@@ -152,7 +159,6 @@ static inline const char *weft__name_of(const struct weft_task *task)
 
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
-struct weft__lock *weft__guest_lock(void);                          /* for who freezes it around fork */
 
 void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 

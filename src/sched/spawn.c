@@ -3,30 +3,21 @@
  * spawn - a task's birth and its end: the block, the frame, publication.
  *
  * A worker takes the block from its own slab, without a read-modify-write, and puts the task into its `next` slot. Any other thread passes the gate (so that
- * a runtime that closes knows when the last of them is through) and pushes to the inject queue.
+ * a runtime that closes knows when the last of them is through), takes the block from its guest slab (guest.h), and pushes to the inject queue.
  * Threads: any. Pairs: [rt-gate].
  */
 #include "base/alloc.h"
+#include "sched/pool.h"
 #include "sched/sched.h"
+#include "task/ext.h"
 
 #include <errno.h>
 
-/* ---- blocks of threads that are no workers: one guest slab for all of them, under a lock ---- */
-
-/* Spawning from outside is an exchange on the inject queue and perhaps a wake; a lock that is held for a few instructions does not show beside it. */
-static struct weft__lock guest_lock = WEFT__LOCK_INIT(WEFT__RANK_SLAB);
-
+/* For threads that are no workers. */
 static struct weft_task *block_from_guest(struct weft_rt *rt, size_t bytes)
 {
-    weft__lock_take(&guest_lock);
-    struct weft_task *task = weft__slab_alloc(&rt->workers[rt->worker_count].slab, bytes);
-    weft__lock_drop(&guest_lock);
-    return task;
-}
-
-struct weft__lock *weft__guest_lock(void)
-{
-    return &guest_lock;
+    struct weft__slab *slab = weft__guest_slab(&rt->guests);
+    return slab ? weft__slab_alloc(slab, bytes) : NULL;
 }
 
 /* The worker that this thread is, if it is one of the runtime's. */
@@ -59,17 +50,20 @@ static void block_free(struct weft_rt *rt, struct weft__worker *w, struct weft_t
         weft__slab_free(&w->slab, task);
         return;
     }
+    bool pooled = weft__slab_pooled(task); /* its pool holds the runtime for all of its blocks */
     weft__slab_free_outside(task);
-    weft__rt_release(rt);
+    if (!pooled) weft__rt_release(rt);
 }
 
 /* What few tasks have is kept apart, so that the others do not carry it. */
-static bool ext_new(struct weft_task *task, const weft_spawn_opts *opts)
+static bool ext_new(struct weft_rt *rt, struct weft_task *task, const weft_spawn_opts *opts)
 {
-    if (!opts || !opts->name) return true; /* the task itself may need one later: task/local.c */
-    struct weft__ext *ext = weft__alloc(sizeof(*ext));
+    struct weft__stacks *stacks = NULL;
+    if (!opts || !(opts->name || opts->stack_bytes)) return true; /* the task itself may need one later: task/local.c */
+    if (opts->stack_bytes && weft__stack_sizes_get(&rt->stack_sizes, opts->stack_bytes, &stacks) < 0) return false;
+    struct weft__ext *ext = weft__ext_new(task);
     if (!ext) return false;
-    ext->name = opts->name;
+    *ext = (struct weft__ext){.name = opts->name, .stacks = stacks};
     task->ext = ext;
     return true;
 }
@@ -92,12 +86,12 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
     if (!task) return NULL;
     header_init(task, site);
     if (opts) store_relaxed(&task->place, (uint16_t)weft__place_at_birth(rt, w, opts)); /* relaxed: as above */
-    if (!ext_new(task, opts)) goto out_block;
+    if (!ext_new(rt, task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
 
 out_ext:
-    weft__free(task->ext);
+    weft__ext_free(task);
 out_block:
     block_free(rt, w, task);
     return NULL;
@@ -127,10 +121,35 @@ static struct weft_task *task_new_outside(struct weft_rt *asked, const struct we
     return task;
 }
 
+static struct weft_task *block_from_pool(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_task *task = weft__pool_take(opts->pool, site);
+    if (!task) return NULL;
+    header_init(task, site);
+    store_relaxed(&task->place, (uint16_t)weft__place_at_birth(rt, w, opts)); /* relaxed: as above */
+    if (ext_new(rt, task, opts)) return task;
+    block_free(rt, w, task);
+    return NULL;
+}
+
+/* The pool says which runtime it is. */
+static struct weft_task *task_new_in_pool(const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    struct weft_rt *rt = weft__pool_rt(opts->pool);
+    struct weft_rt *asked = weft__place_rt(opts);
+    if (!rt || (asked && asked != rt)) return NULL;
+    struct weft__worker *w = own_worker(rt);
+    if (!w && !gate_enter(rt)) return NULL;
+    struct weft_task *task = block_from_pool(rt, w, site, opts);
+    if (!task && !w) gate_leave(rt);
+    return task;
+}
+
 /* With options, a large frame, or from outside. */
 static __attribute__((noinline)) struct weft_task *task_new_slow(struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
     if (opts && !weft__place_is_sound(opts)) return NULL;
+    if (opts && opts->pool) return task_new_in_pool(site, opts);
     struct weft_rt *asked = opts ? weft__place_rt(opts) : NULL;
     if (w && (!asked || asked == w->rt)) return block_new(w->rt, w, site, opts);
     return task_new_outside(asked, site, opts);
@@ -157,6 +176,11 @@ static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, str
     gate_leave(rt);
 }
 
+static __attribute__((noinline)) void tell_spawn(struct weft_rt *rt, const struct weft_task *task)
+{
+    if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
+}
+
 weft_task *weft__task_start(weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
@@ -164,6 +188,7 @@ weft_task *weft__task_start(weft_task *task)
 
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
+    if (__builtin_expect(w ? w->task_hooks : rt->task_hooks, 0)) tell_spawn(rt, task);
     if (w) {
         weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);
@@ -177,6 +202,7 @@ weft_task *weft__task_start(weft_task *task)
 
 void weft__task_strip(struct weft_task *task)
 {
+    if (weft__slab_pooled(task)) return; /* all of it lies in the block */
     if (task->site->frame_bytes > WEFT__FRAME_MAX) weft__free(weft__frame_of(task));
     weft__free(task->ext);
 }

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "sys/clock.h"
+#include "task/fiber.h"
 #include "task/frame.h"
 #include "task/local.h"
 #include "task/orphan.h"
@@ -192,7 +193,7 @@ static int64_t result_of(struct weft_task *task)
 
 int64_t weft__task_failure(struct weft_task *task)
 {
-    if (!task->site->ret_signed) return 0;
+    if (!task->site->ret_signed) return weft__fiber_never_ran(task) ? -ENOMEM : 0;
     int64_t result = result_of(task);
     if (result != -ECANCELED) return result < 0 ? result : 0;
     /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
@@ -204,6 +205,11 @@ void weft__task_report_unread(const struct weft_site *site, int64_t failure)
 {
     fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
             weft__err_name((int)failure));
+}
+
+static __attribute__((noinline)) void tell_end(struct weft_rt *rt, const struct weft_task *task)
+{
+    if (rt->opts.on_task_end) rt->opts.on_task_end(rt, task);
 }
 
 /* Somebody else holds the handle, or nobody does. */
@@ -246,6 +252,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);
     if (answer == WEFT_READY) {
+        if (__builtin_expect(w->task_hooks, 0)) tell_end(w->rt, task);
         /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
         store_release(&w->counts.completed, load_relaxed(&w->counts.completed) + 1); /* relaxed: we alone write it */
         if (task != joined || !weft__state_complete_own(task)) finish(w, task);

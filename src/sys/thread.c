@@ -116,6 +116,43 @@ void weft__thread_join(struct weft__thread *t)
     weft_assert(r == 0); /* started, not yet joined, not ourselves */
 }
 
+/* ---- the end of any thread ---- */
+
+static pthread_key_t exit_key; /* its value: the thread's list */
+static int exit_key_error;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+
+/* A further exit may be asked for by what runs here: then the key has a value again, and this is called again. */
+static void run_exits(void *list)
+{
+    struct weft__thread_exit *first = list;
+    while (first) {
+        struct weft__thread_exit *exit = first;
+        void (*run)(struct weft__thread_exit *) = exit->run;
+        first = exit->next;
+        exit->run = NULL;
+        run(exit);
+    }
+}
+
+static void make_exit_key(void)
+{
+    exit_key_error = -pthread_key_create(&exit_key, run_exits);
+}
+
+int weft__thread_at_exit(struct weft__thread_exit *exit, void (*run)(struct weft__thread_exit *))
+{
+    if (exit->run) return 0;
+    int r = weft__fault(WEFT__FAULT_THREAD_KEY);
+    if (r < 0) return r;
+    pthread_once(&exit_key_once, make_exit_key);
+    if (exit_key_error < 0) return exit_key_error;
+    exit->next = pthread_getspecific(exit_key);
+    r = -pthread_setspecific(exit_key, exit);
+    if (r == 0) exit->run = run;
+    return r;
+}
+
 pid_t weft__thread_tid_of(const struct weft__thread *t)
 {
     return load_relaxed(&t->tid); /* relaxed: a number */

@@ -54,6 +54,17 @@ int weft__thread_start(struct weft__thread *t, const struct weft__thread_options
  * Context: any thread but itself. */
 void weft__thread_join(struct weft__thread *t);
 
+/* What a thread does when it ends, whoever started it. Lies in the thread's own memory, zeroed. */
+struct weft__thread_exit {
+    struct weft__thread_exit *next; /* the thread's own list */
+    void (*run)(struct weft__thread_exit *); /* NULL: not in it */
+};
+
+/* Have run(exit) called when the calling thread ends, by itself and before its thread-locals go; once, even if it is asked for
+ * again meanwhile. Not for the thread that leaves main or calls exit: the process ends with it.
+ * Pins *exit until then. Blocks: no. Returns 0; -ENOMEM, -EAGAIN: it will not be called. */
+int weft__thread_at_exit(struct weft__thread_exit *exit, void (*run)(struct weft__thread_exit *));
+
 /* The number of a started thread, for /proc/self/task; 0 while it has not begun. Blocks: no. */
 pid_t weft__thread_tid_of(const struct weft__thread *t);
 

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Lines by which tops of stacks differ; a power of two. Doubled: 512 bytes more of each first page
  * are colour, which calls no longer have. */
@@ -107,16 +108,24 @@ static void own_pool_free(struct weft__stacks *pool)
     weft__free(pool);
 }
 
+/* Of the size that the task asked for, else the runtime's; NULL: there is none. */
+static struct weft__stacks *pool_here(const struct weft__here *here)
+{
+    const struct weft__ext *ext = here->task ? here->task->ext : NULL;
+    return ext && ext->stacks ? ext->stacks : here->stacks;
+}
+
 /* NULL: no stack. */
 static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
 {
     struct weft__here *here = weft__here();
-    struct weft__stacks *pool = here->stacks ? here->stacks : own_pool_new();
+    struct weft__stacks *lent = pool_here(here);
+    struct weft__stacks *pool = lent ? lent : own_pool_new();
     struct weft__stack *stack;
 
     if (!pool) return NULL;
     if (weft__stack_get(pool, &stack) < 0) {
-        if (!here->stacks) own_pool_free(pool);
+        if (!lent) own_pool_free(pool);
         return NULL;
     }
     struct weft__fiber *f = weft__fiber_at(stack->lo, stack->bytes);
@@ -127,7 +136,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->task = here->task;
     f->stack = stack;
     f->pool = pool;
-    f->own_pool = !here->stacks;
+    f->own_pool = !lent;
     f->thrown = (struct weft__thrown){.caught = NULL};
     f->pin_blocks = 0;
     f->running = false;
@@ -206,17 +215,49 @@ static uint64_t low_bytes(uint64_t value, uint8_t bytes)
     return bytes >= 8 ? value : value & ((UINT64_C(1) << 8 * bytes) - 1);
 }
 
-static bool can_say_failure(const weft_call *call)
+/* ---- no stack -------------------------------------------------------------------------------------- */
+
+const uint64_t weft__no_stack;
+
+/* The task whose frame this is, the frame itself and not one inside of it; NULL: none. */
+static struct weft_task *task_of_frame(const void *frame)
 {
-    return call->ret_signed && (call->ret_bytes == 4 || call->ret_bytes == 8);
+    struct weft_task *task = weft__here()->task;
+    if (!task) return NULL;
+    const void *place = task + 1;
+    bool boxed = task->site->frame_bytes > WEFT__FRAME_MAX;
+    return frame == (boxed ? *(void *const *)place : place) ? task : NULL;
+}
+
+/* A result that is no signed integer cannot say it: then join does. */
+static weft_poll never_runs(struct weft_task *task, void *frame)
+{
+    const struct weft_site *site = task->site;
+    int64_t error = -ENOMEM; /* its low bytes, which come first, are the same error in a narrower type */
+
+    if (site->ret_signed) {
+        memcpy((char *)frame + site->ret_at, &error, site->ret_bytes);
+    } else {
+        store_relaxed(&task->wait, (uintptr_t)&weft__no_stack); /* relaxed: COMPLETE publishes it */
+    }
+    *(int32_t *)frame = AT_ENDED; /* weft__at, the first member of every frame */
+    return WEFT_READY;
 }
 
 static weft_poll go_without_stack(struct weft__go_frame *frame, weft_cx *cx)
 {
-    if (!can_say_failure(&frame->call)) return retry_later(cx);
+    struct weft_task *task = task_of_frame(frame);
+    if (task) return never_runs(task, frame);
+    if (!frame->call.ret_signed) return retry_later(cx);
     frame->ret = low_bytes((uint64_t)(int64_t)-ENOMEM, frame->call.ret_bytes);
     frame->weft__at = AT_ENDED;
     return WEFT_READY;
+}
+
+static weft_poll fiber_without_stack(void *frame, weft_cx *cx)
+{
+    struct weft_task *task = task_of_frame(frame);
+    return task ? never_runs(task, frame) : retry_later(cx);
 }
 
 weft_poll weft__go_poll(void *arg, weft_cx *cx)
@@ -257,7 +298,7 @@ weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft_cx *cx)
     int32_t *at = frame; /* weft__at, the first member of every frame */
 
     weft_assert(*at != AT_ENDED); /* READY is final */
-    if (*at == 0 && !start_numbered(at, body, frame)) return retry_later(cx);
+    if (*at == 0 && !start_numbered(at, body, frame)) return fiber_without_stack(frame, cx);
 
     struct weft__fiber *f = weft__fiberdir_get(*at / 2);
     if (fiber_run(f, cx) == WEFT_PENDING) return WEFT_PENDING;

@@ -19,12 +19,14 @@
  * The colour follows from the stack's address; without it the tops of all stacks would meet in the
  * same few lines of the cache.
  *
- * NO STACK  Where memory or mappings are at their end, a weft_go whose function returns a signed
- * integer of 4 or 8 bytes settles with -ENOMEM: its joiner is told, by the convention of all errors.
- * Any other result has no value that means failure, and a function that silently never ran is worse
- * than one that runs late; so its poll asks to be queued behind the others, and tries again: others
- * end, and give their stacks back. The first time one line on stderr says so. A fiber polled where
- * there is no pool (here->stacks is NULL) brings a pool of one stack, which ends with it.
+ * NO STACK  Where memory or mappings are at their end, a task that is a fiber settles without having
+ * run, and its joiner is told -ENOMEM: as the result, where that is a signed integer, by the convention
+ * of all errors; else as weft_join's own answer, for which the task is marked (weft__fiber_never_ran).
+ * To try again until there is a stack could wait for ever: those who have one may wait for this task.
+ * A fiber inside of another future has nobody who could be told, since the type of its result is not
+ * known here: its poll asks to be queued behind the others, and tries again; the first time one line on
+ * stderr says so. One polled where there is no pool (here->stacks is NULL) brings a pool of one stack,
+ * which ends with it.
  *
  * Threads: a fiber is polled by one thread at a time, any; the hand-over is the poll protocol's.
  * Rejected: jumps from fiber to fiber (who polls whom would be lost, and with it here, cx and the
@@ -63,6 +65,15 @@ struct weft__fiber {
  * again, perhaps on another thread: everything that came from weft__here() is stale.
  * Context: fiber, no lock held. */
 void weft__fiber_suspend(void);
+
+/* In the `wait` word of a task that ended before it began, for want of a stack. */
+extern const uint64_t weft__no_stack;
+
+/* Asked once the task is complete. */
+static inline bool weft__fiber_never_ran(const struct weft_task *task)
+{
+    return load_relaxed(&task->wait) == (uintptr_t)&weft__no_stack; /* relaxed: ordered by COMPLETE */
+}
 
 /* The control block on a stack. Async-signal-safe: an address, nothing is read. */
 struct weft__fiber *weft__fiber_at(const char *lo, size_t bytes);

@@ -5,6 +5,7 @@
 #include "task/local.h"
 
 #include "base/alloc.h"
+#include "task/ext.h"
 #include "task/here.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ static struct weft__locals *locals_new(struct weft_task *task)
 
     if (!locals) return NULL;
     if (!ext) {
-        ext = weft__alloc(sizeof(*ext));
+        ext = weft__ext_new(task);
         if (!ext) {
             weft__free(locals);
             return NULL;

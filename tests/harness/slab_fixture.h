@@ -47,10 +47,10 @@ static void source_unmap(void *ctx, void *memory, size_t bytes)
     weft__free(memory);
 }
 
-static void group_start(struct weft__slab_group *group, struct source *s)
+static inline void group_start(struct weft__slab_group *group, struct source *s)
 {
     *s = (struct source){0};
-    weft__slab_group_init(group, &(struct weft__slab_source){source_map, source_unmap, s});
+    weft__slab_group_init(group, &(struct weft__slab_source){.map = source_map, .unmap = source_unmap, .ctx = s});
 }
 
 static inline uint64_t state_of(const void *block)

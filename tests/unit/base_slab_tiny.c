@@ -12,6 +12,7 @@
 #define WEFT__SLAB_BORROW       1
 
 #include "base/slab.c"
+#include "base/slab_dir.c"
 
 #include "slab_fixture.h"
 
@@ -97,6 +98,61 @@ TEST(slab_one_bin_serves_all_homes_and_classes)
     ASSERT_EQ(weft__slab_group_check(&group), 0);
     weft__slab_adopt(&slabs[0], &slabs[1]);
     ASSERT_EQ(weft__slab_group_check(&group), 0);
+    weft__slab_group_done(&group, false);
+    ASSERT_EQ(source.mapped, 0);
+}
+
+/* ---- chunks of pools ---- */
+
+static _Alignas(WEFT__SLAB_CHUNK_BYTES) char ground[5][WEFT__SLAB_CHUNK_BYTES];
+
+static void nothing_comes_back(struct weft__slab_pool *pool, struct weft__block *block)
+{
+    (void)pool;
+    (void)block;
+    ASSERT(false);
+}
+
+static struct weft__slab_pool test_pool = {.free = nothing_comes_back};
+
+static int count_one(void *ctx, void *block, uint64_t state)
+{
+    (void)block;
+    (void)state;
+    ++*(unsigned *)ctx;
+    return 0;
+}
+
+/* Four places: a fifth chunk finds none, unless one has left; ids of the one that left find nothing in the next. */
+TEST(slab_pooled_chunks_use_places_again)
+{
+    struct source source;
+    struct weft__slab_group group;
+    struct weft__slab_chunk *chunk[5];
+    unsigned seen = 0;
+    group_start(&group, &source);
+    for (int i = 0; i < 5; i++) {
+        chunk[i] = weft__slab_chunk_pooled(ground[i], &group, &test_pool, 192, 2);
+        ASSERT_EQ(weft__slab_chunk_enter(&group, chunk[i]), i < 4);
+    }
+    void *block = weft__slab_chunk_block(chunk[2], 1);
+    born(block);
+    uint64_t id = weft__slab_id(block);
+    ASSERT_PTR(weft__slab_find(&group, id), block);
+    ASSERT_OK(weft__slab_walk(&group, count_one, &seen));
+    ASSERT_EQ(seen, 1);
+    dead(block);
+    weft__slab_chunk_leave(&group, chunk[2]);
+    ASSERT(!weft__slab_is_read(&group));
+    ASSERT_NULL(weft__slab_find(&group, id));
+    chunk[4] = weft__slab_chunk_pooled(ground[4], &group, &test_pool, 192, 2);
+    ASSERT(weft__slab_chunk_enter(&group, chunk[4]));
+    ASSERT_EQ(chunk[4]->index, 2);
+    block = weft__slab_chunk_block(chunk[4], 1);
+    born(block);
+    ASSERT_NULL(weft__slab_find(&group, id));
+    ASSERT_PTR(weft__slab_find(&group, weft__slab_id(block)), block);
+    dead(block);
     weft__slab_group_done(&group, false);
     ASSERT_EQ(source.mapped, 0);
 }

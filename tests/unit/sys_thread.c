@@ -252,3 +252,48 @@ TEST(thread_end_is_told_however_it_comes)
         ASSERT_EQ(load_relaxed(&ends), 1);
     }
 }
+/* ---- the end of a thread --------------------------------------------------------------------- */
+
+struct farewell {
+    struct weft__thread_exit exit;
+    int calls;
+    int again;
+};
+static struct farewell farewells[2];
+
+static void says_farewell(struct weft__thread_exit *exit)
+{
+    struct farewell *f = (struct farewell *)exit;
+    f->calls++;
+    if (f->again-- > 0) ASSERT_OK(weft__thread_at_exit(exit, says_farewell));
+}
+
+static void *asks_twice(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(weft__thread_at_exit(&farewells[i].exit, says_farewell));
+        ASSERT_OK(weft__thread_at_exit(&farewells[i].exit, says_farewell));
+    }
+    return NULL;
+}
+
+/* Once each, however often it is asked for; and once more for what is asked for meanwhile. */
+TEST(thread_at_exit_runs_once_per_request)
+{
+    pthread_t thread;
+    farewells[1].again = 1;
+    ASSERT_OK(pthread_create(&thread, NULL, asks_twice, NULL));
+    ASSERT_OK(pthread_join(thread, NULL));
+    ASSERT_EQ(farewells[0].calls, 1);
+    ASSERT_EQ(farewells[1].calls, 2);
+}
+
+#if defined(WEFT_FAULTS)
+TEST(thread_at_exit_that_fails_is_not_called)
+{
+    weft__fault_arm(WEFT__FAULT_THREAD_KEY, 1, 1, -ENOMEM);
+    ASSERT_EQ(weft__thread_at_exit(&farewells[0].exit, says_farewell), -ENOMEM);
+    ASSERT(!farewells[0].exit.run);
+}
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * on_task_spawn and on_task_end: once for each task, in this order, whatever becomes of it.
+ */
+#include "crew.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+static _Atomic uint32_t spawned;
+static _Atomic uint32_t ended;
+static _Atomic uint32_t named;
+static _Atomic uint64_t id_sum; /* of those spawned, less those ended */
+static weft_rt *_Atomic told_rt;
+
+static void on_spawn(weft_rt *rt, const weft_task *task)
+{
+    fetch_add_relaxed(&spawned, 1); /* relaxed, all: counts, read when all is quiet */
+    fetch_add_relaxed(&id_sum, weft_task_id(task));
+    if (strcmp(weft_task_name(task), "by name") == 0) fetch_add_relaxed(&named, 1);
+    store_relaxed(&told_rt, rt);
+    ASSERT(!weft_done(task));
+}
+
+static void on_end(weft_rt *rt, const weft_task *task)
+{
+    fetch_add_relaxed(&ended, 1);
+    fetch_sub_relaxed(&id_sum, weft_task_id(task));
+    ASSERT_PTR(rt, load_relaxed(&told_rt));
+    ASSERT(!weft_done(task)); /* no joiner knows */
+    ASSERT_LE(load_relaxed(&ended), load_relaxed(&spawned));
+}
+
+static void each_crew(void (*body)(struct crew *), uint32_t tasks)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        weft_rt_opts o = {
+            .workers = crew_sizes[i],
+            .on_task_spawn = on_spawn,
+            .on_task_end = on_end,
+        };
+        uint32_t before = load_relaxed(&spawned);
+        crew_start_with(&crew, &o);
+        body(&crew);
+        crew_stop(&crew);
+        uint32_t own = crew.workers < 0; /* of the crew, to release its driver */
+        ASSERT_EQ(load_relaxed(&spawned) - before, tasks + own);
+        ASSERT_EQ(load_relaxed(&ended), load_relaxed(&spawned));
+        ASSERT_EQ(load_relaxed(&id_sum), 0);
+    }
+}
+
+struct forks {
+    WEFT_FRAME(int);
+    int depth;
+    int i;
+    int part[2];
+    weft_task *kid[2];
+    struct weft_join join;
+};
+static weft_async(forks)
+{
+    weft_begin;
+    if (f->depth == 0) weft_return(1);
+    for (f->i = 0; f->i < 2; f->i++)
+        f->kid[f->i] = weft_spawn(forks, f->depth - 1);
+    for (f->i = 0; f->i < 2; f->i++)
+        weft_await(f->join, weft_join, f->kid[f->i], &f->part[f->i]);
+    weft_return(f->part[0] + f->part[1]);
+    weft_end;
+}
+
+static void forks_and_joins(struct crew *crew)
+{
+    weft_stats s;
+    int got;
+    ASSERT_OK(weft_join(weft_spawn(forks, 8), &got));
+    ASSERT_EQ(got, 256);
+    weft_rt_stats(crew->rt, &s);
+    ASSERT_GE(s.inlined, 1);
+}
+
+TEST(task_hooks_see_children_that_are_inlined)
+{
+    each_crew(forks_and_joins, 511);
+}
+
+struct waits {
+    WEFT_FRAME(int);
+};
+static weft_poll waits_poll(void *frame, weft_cx *cx)
+{
+    struct waits *f = frame;
+    f->ret = weft_cx_cancelled(cx);
+    return f->ret ? WEFT_READY : WEFT_PENDING;
+}
+
+static int quick(int value)
+{
+    return value;
+}
+
+static void all_ends(struct crew *crew)
+{
+    (void)crew;
+    for (int i = 0; i < 100; i++) {
+        ASSERT_OK(weft_detach(weft_spawn(waits))); /* ended by the stop */
+        ASSERT_OK(weft_detach(weft_go_as((.name = "by name"), quick, 1)));
+        weft_task *task = weft_spawn(waits);
+        weft_cancel(task);
+        ASSERT_OK(weft_join(task, (int *)NULL));
+    }
+}
+
+TEST(task_hooks_see_detached_cancelled_and_swept_tasks)
+{
+    each_crew(all_ends, 300);
+    ASSERT_EQ(load_relaxed(&named), 100 * CREW_SIZES);
+}
+
+static void *spawns(void *rt)
+{
+    for (int i = 0; i < 100; i++)
+        ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, i), (int *)NULL));
+    return NULL;
+}
+
+static void from_threads(struct crew *crew)
+{
+    pthread_t thread[3];
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(pthread_create(&thread[i], NULL, spawns, crew->rt));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+}
+
+TEST(task_hooks_see_spawns_from_outside)
+{
+    each_crew(from_threads, 300);
+}
+
+/* Either may be missing. */
+TEST(task_hooks_work_one_by_one)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_spawn = on_spawn}, &rt));
+    ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, 1), (int *)NULL));
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    ASSERT_EQ(load_relaxed(&spawned), 1);
+    ASSERT_EQ(load_relaxed(&ended), 0);
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_end = on_end}, &rt));
+    store_relaxed(&told_rt, rt);
+    ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, 1), (int *)NULL));
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    ASSERT_EQ(load_relaxed(&spawned), 1);
+    ASSERT_EQ(load_relaxed(&ended), 1);
+}
+
+/* A task that could not be spawned is not announced. */
+TEST(task_hooks_do_not_see_what_was_refused)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_spawn = on_spawn}, &rt));
+    ASSERT_NULL(weft_go_as((.rt = rt, .stack_bytes = SIZE_MAX), quick, 1));
+    ASSERT_EQ(load_relaxed(&spawned), 0);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
