@@ -39,12 +39,16 @@ typedef struct weft_rt_opts {
     void (*on_task_end)(weft_rt *, const weft_task *);
 } weft_rt_opts;
 
+/* In the child of a fork the runtimes of its parent are dead: nothing can be spawned there, and what returns an int answers -ECHILD. A fresh
+ * one works (docs/LIVING_WITH_C.md). */
+
 /* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
- * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks. */
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks; -ECHILD in
+ * the child of a fork. */
 WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
 
 /* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */
@@ -54,10 +58,11 @@ WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
 WEFT_API weft_rt *weft_rt_current(void);
 
 /* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing.
- * Returns how many polls were made; -EBUSY if it is being turned; -EINVAL for a runtime with workers. */
+ * Returns how many polls were made; -EBUSY if it is being turned; -EINVAL for a runtime with workers; -ECHILD in the child of a fork. */
 WEFT_API int weft_rt_turn(weft_rt *rt, int64_t timeout_ns);
 
-/* An fd that is readable while there is something to run: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers. */
+/* An fd that is readable while there is something to run: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers; -ECHILD
+ * in the child of a fork. */
 WEFT_API int weft_rt_fd(weft_rt *rt);
 
 WEFT_API unsigned weft_rt_workers(const weft_rt *rt);

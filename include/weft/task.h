@@ -157,7 +157,7 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
 
 /* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the
  * cancel on and waits all the same.
- * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
+ * Returns 0; -ECHILD for a NULL task, or one of the parent's in the child of a fork; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
  * -ENOMEM for a fiber that never ran, because there was no stack for it, and whose result is no signed integer (such a
  * one is -ENOMEM itself); -EDEADLK in a stackless poll. */
 WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);

@@ -31,9 +31,10 @@
 WEFT__CACHE_ALIGNED bool weft__forked;
 
 static WEFT__CACHE_ALIGNED struct {
-    struct weft__lock lock;   /* rank rt; guards the rest, and `alive` of every runtime */
-    struct weft__link alive;  /* all that were built and not stopped; in a child also the lost ones */
-    bool watching;            /* the handlers are there */
+    struct weft__lock lock; /* rank rt; guards the rest, and `alive` of every runtime */
+    struct weft__link
+        alive;     /* all that were built and not stopped; in a child also the lost ones */
+    bool watching; /* the handlers are there */
 } all = {.lock = WEFT__LOCK_INIT(WEFT__RANK_RT), .alive = WEFT__LIST_INIT(all.alive)};
 
 /* ---- the locks of the process ---- */
@@ -53,12 +54,14 @@ static lock_getter *const locks[] = {
 
 static void freeze(void)
 {
-    for (size_t i = 0; i < LOCKS; i++) weft__lock_freeze(locks[i]());
+    for (size_t i = 0; i < LOCKS; i++)
+        weft__lock_freeze(locks[i]());
 }
 
 static void thaw(void)
 {
-    for (size_t i = LOCKS; i-- > 0;) weft__lock_thaw(locks[i]());
+    for (size_t i = LOCKS; i-- > 0;)
+        weft__lock_thaw(locks[i]());
 }
 
 /* ---- the child ---- */

@@ -197,7 +197,7 @@ static void copy_result(void *into, const void *from, size_t bytes)
 /* A fiber that never ran, and has no way to say so by its result. */
 static bool never_ran(struct weft_task *task)
 {
-    return !task->site->ret_signed && task->site->kind == WEFT__FIBER && weft__fiber_never_ran(task);
+    return !task->site->ret_signed && weft__fiber_never_ran(task);
 }
 
 /* The child is complete: its result goes to the joiner, its block to whoever holds the last reference. `w` is the worker that this is, if it is known. */
@@ -267,10 +267,22 @@ int weft__join(weft_task *task, void *into, size_t bytes)
 
 /* ---- yield ---- */
 
+static weft_poll yield_ends(struct weft_yield *f)
+{
+    f->ret = 0;
+    return WEFT_READY;
+}
+
 /* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
 weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 {
     struct weft_yield *f = frame;
+    if (__builtin_expect(!cx->why, 1)) {
+        if (f->weft__at) return yield_ends(f);
+        f->weft__at = 1;
+        cx->yielded = true;
+        return WEFT_PENDING;
+    }
     bool answer_now = cx->why && cx->budget > 0;
     f->ret = weft_cx_cancelled(cx);
     if (f->weft__at || answer_now) return WEFT_READY;

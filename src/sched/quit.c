@@ -25,11 +25,15 @@ WEFT__UNSANITIZED static void thread_ended(void)
     if (!here->worker) return;
     if (here->task) {
         const struct weft_site *site = here->task->site;
-        fprintf(stderr, "weft: a thread ended inside task '%s' (spawned at %s:%u)", weft__name_of(here->task), site->file, site->line);
+        fprintf(stderr, "weft: a thread ended inside task '%s' (spawned at %s:%u)",
+                weft__name_of(here->task), site->file, site->line);
     } else {
-        fprintf(stderr, "weft: worker %u of '%s' ended on its own", here->worker->index, here->worker->rt->name);
+        fprintf(stderr, "weft: worker %u of '%s' ended on its own", here->worker->index,
+                here->worker->rt->name);
     }
-    fputs(": pthread_exit and pthread_cancel end a worker, not a task; return from the task instead\n", stderr);
+    fputs(
+        ": pthread_exit and pthread_cancel end a worker, not a task; return from the task instead\n",
+        stderr);
     abort();
 }
 

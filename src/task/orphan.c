@@ -12,7 +12,8 @@
 
 /* Of this process's last fork, seen by the child. Written while it has one thread. */
 static bool left_a_worker;
-static const struct weft_site *left_task; /* of the task that forked; NULL: a hook of the worker did */
+static const struct weft_site
+    *left_task; /* of the task that forked; NULL: a hook of the worker did */
 
 void weft__orphan_here(void)
 {
@@ -33,8 +34,8 @@ void weft__orphan_returns(void)
 {
     weft_assert(left_a_worker); /* else nobody forked, and a fiber was suspended off its stack */
     if (left_task) {
-        fprintf(stderr, "weft: the child of a fork went back into task '%s' (spawned at %s:%u)", left_task->name,
-                left_task->file, left_task->line);
+        fprintf(stderr, "weft: the child of a fork went back into task '%s' (spawned at %s:%u)",
+                left_task->name, left_task->file, left_task->line);
     } else {
         fputs("weft: the child of a fork went back into a worker's hook", stderr);
     }

@@ -91,7 +91,8 @@ static void ends_inside_a_task(void *arg)
     weft_rt *rt = busy_runtime(end->workers);
     stopped_at_exit = rt;
     atexit(end->how == BY_EXIT_THAT_STOPS ? stops_at_exit : says_bye);
-    weft_task *task = end->stackless ? weft_spawn(ends_stackless, .how = end->how) : weft_go(ends_the_process, end->how);
+    weft_task *task = end->stackless ? weft_spawn(ends_stackless, .how = end->how)
+                                     : weft_go(ends_the_process, end->how);
     if (weft_detach(task) < 0) _exit(103);
     run_for_ever(rt);
 }
@@ -110,7 +111,8 @@ TEST(exit_inside_a_task_keeps_code_and_handlers)
 TEST(underscore_exit_inside_a_task_runs_no_handler)
 {
     for (unsigned i = 0; i < 2 * CREW_SIZES; i++) {
-        struct end end = {.how = BY_UNDERSCORE_EXIT, .workers = crew_sizes[i / 2], .stackless = i % 2};
+        struct end end = {
+            .how = BY_UNDERSCORE_EXIT, .workers = crew_sizes[i / 2], .stackless = i % 2};
         struct death d = death_of(ends_inside_a_task, &end);
         ASSERT_OK(d.signal);
         ASSERT_EQ(d.code, 43);
@@ -124,7 +126,8 @@ TEST(exit_inside_a_task_refuses_a_stop_in_its_handlers)
     char expected[32];
     snprintf(expected, sizeof(expected), "stop %d;", -EDEADLK);
     for (unsigned i = 0; i < 2 * CREW_SIZES; i++) {
-        struct end end = {.how = BY_EXIT_THAT_STOPS, .workers = crew_sizes[i / 2], .stackless = i % 2};
+        struct end end = {
+            .how = BY_EXIT_THAT_STOPS, .workers = crew_sizes[i / 2], .stackless = i % 2};
         struct death d = death_of(ends_inside_a_task, &end);
         ASSERT_OK(d.signal);
         ASSERT_EQ(d.code, 42);

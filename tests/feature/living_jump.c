@@ -8,6 +8,7 @@
 #endif
 #include "crew.h"
 #include "test.h"
+#include "types.h"
 
 #include <setjmp.h>
 
@@ -28,7 +29,8 @@ static void jump(struct jumper *j)
     plain_longjmp(j->env, 7);
 }
 
-static int (*volatile dig_deeper)(struct jumper *j, int depth); /* so that no compiler sees through it */
+static int (*volatile dig_deeper)(struct jumper *j,
+                                  int depth); /* so that no compiler sees through it */
 
 /* Jumps from so many frames further down. */
 static int dig(struct jumper *j, int depth)
@@ -74,47 +76,42 @@ TEST(longjmp_between_the_frames_of_one_fiber)
 
 /* ---- and on another thread ---------------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) pthread_t this_thread(void)
-{
-    __asm__ volatile("");
-    return pthread_self();
-}
-
-static _Atomic bool moved_one; /* relaxed: a flag */
-
-/* Yields until it runs on another thread than its setjmp did, then jumps back; or until another has. */
-static int jumps_elsewhere(void)
+struct jumps_elsewhere {
+    WEFT_FRAME(int);
+};
+static weft_fiber(jumps_elsewhere)
 {
     jmp_buf env;
-    volatile bool jumped = false;
-    pthread_t before = this_thread();
-    if (setjmp(env)) return jumped ? 1 : -1;
-    while (pthread_equal(before, this_thread())) {
-        if (load_relaxed(&moved_one)) return 0;
-        for (volatile int i = 0; i < 2000; i++) {
-        }
-        if (weft_yield() < 0) return -1;
+    volatile int jumped = 0;
+    if (setjmp(env) == 0) {
+        (void)weft_yield();
+        jumped = 1;
+        longjmp(env, 1);
     }
-    jumped = true;
-    store_relaxed(&moved_one, true);
-    longjmp(env, 1);
+    f->ret = jumped;
 }
 
+/* One poll, on whatever thread. */
+static void *poll_once(void *frame)
+{
+    struct weft_cx cx = {.budget = 100};
+    return jumps_elsewhere_poll(frame, &cx) == WEFT_READY ? frame : NULL;
+}
+
+static bool ready_on_another_thread(struct jumps_elsewhere *frame)
+{
+    pthread_t thread;
+    void *ready;
+    ASSERT_OK(pthread_create(&thread, NULL, poll_once, frame));
+    ASSERT_OK(pthread_join(thread, &ready));
+    return ready;
+}
+
+/* Two threads poll one fiber in turns: the one that jumps is not the one that called setjmp. */
 TEST(longjmp_on_another_thread_than_setjmp)
 {
-    enum { TASKS = 64 };
-    struct crew crew;
-    int jumped = 0;
-    weft_task *tasks[TASKS];
-    crew_start(&crew, 4);
-    for (int i = 0; i < TASKS; i++)
-        tasks[i] = weft_go(jumps_elsewhere);
-    for (int i = 0; i < TASKS; i++) {
-        int got;
-        ASSERT_OK(weft_join(tasks[i], &got));
-        ASSERT_GE(got, 0);
-        jumped += got;
-    }
-    ASSERT_GE(jumped, 1);
-    crew_stop(&crew);
+    struct jumps_elsewhere frame = {.ret = -1};
+    ASSERT_NULL(poll_once(&frame));
+    ASSERT(ready_on_another_thread(&frame));
+    ASSERT_EQ(frame.ret, 1);
 }

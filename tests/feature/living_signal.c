@@ -51,8 +51,9 @@ static bool is_named(const char *task, const char *prefix)
 
 static bool should_be_blocked(int sig)
 {
-    static const int left[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, /* a thread's own faults */
-                               SIGKILL, SIGSTOP, 32, 33};                        /* the kernel's, libc's */
+    static const int left[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                               SIGTRAP, SIGSYS,               /* a thread's own faults */
+                               SIGKILL, SIGSTOP, 32,     33}; /* the kernel's, libc's */
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         if (sig == left[i]) return false;
     return true;
@@ -62,7 +63,8 @@ TEST(signals_are_blocked_in_the_librarys_threads)
 {
     weft_rt *rt;
     int found = 0;
-    if (getenv("WEFT_TEST_UNDER")) TEST_SKIP("Valgrind blocks signals itself, and shows a mask of its own");
+    if (getenv("WEFT_TEST_UNDER"))
+        TEST_SKIP("Valgrind blocks signals itself, and shows a mask of its own");
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 4, .name = "masked"}, &rt));
     while (found < 4) { /* a thread names itself when it begins */
         DIR *tasks = opendir("/proc/self/task");
@@ -73,7 +75,8 @@ TEST(signals_are_blocked_in_the_librarys_threads)
             uint64_t blocked = blocked_by(e->d_name);
             found++;
             for (int sig = 1; sig <= 64; sig++)
-                if (sig != 32 && sig != 33) ASSERT_EQ(blocked >> (sig - 1) & 1, should_be_blocked(sig));
+                if (sig != 32 && sig != 33)
+                    ASSERT_EQ(blocked >> (sig - 1) & 1, should_be_blocked(sig));
         }
         closedir(tasks);
     }
@@ -99,8 +102,9 @@ static void handler(int sig)
 {
     (void)sig;
     if (!load_acquire(&game.ready) || is_over()) return;
-    if (load_relaxed(&game.seen) != load_relaxed(&game.sent)) return; /* the last one is still on its way */
-    fetch_add_relaxed(&game.sent, 1);                                 /* relaxed: the wake publishes it */
+    if (load_relaxed(&game.seen) != load_relaxed(&game.sent))
+        return;                       /* the last one is still on its way */
+    fetch_add_relaxed(&game.sent, 1); /* relaxed: the wake publishes it */
     weft_waker_wake_signal(game.waker);
 }
 

@@ -84,7 +84,8 @@ static void throws_out_of_a_task(void *arg)
 {
     const struct way *way = arg;
     weft_rt *rt;
-    if (weft_rt_new(&(weft_rt_opts){.workers = way->workers, .make_default = true}, &rt) < 0) _exit(101);
+    if (weft_rt_new(&(weft_rt_opts){.workers = way->workers, .make_default = true}, &rt) < 0)
+        _exit(101);
     weft_task *task = way->stackless ? weft_spawn(cxx_throws) : weft_go(cxx_throws_out, 1);
     if (weft_detach(task) < 0) _exit(102);
     if (way->workers < 0) _exit(cxx_turns_and_catches(rt) ? 103 : 104);
