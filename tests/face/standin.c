@@ -59,7 +59,7 @@ static void die(const char *why)
 
 static struct task *mine(const weft_task *t)
 {
-    return t ? (struct task *)((char *)(uintptr_t)t - offsetof(struct task, head)) : NULL;
+    return t ? (void *)((char *)(uintptr_t)t - offsetof(struct task, head)) : NULL;
 }
 
 /* ---- wake and turn -------------------------------------------------------------------------------------------------- */
