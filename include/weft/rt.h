@@ -70,6 +70,7 @@ WEFT_API unsigned weft_rt_workers(const weft_rt *rt);
 /* Counters, summed over the workers; each right for itself. */
 typedef struct weft_stats {
     uint64_t spawned, completed, polls, steals, stolen, parks, wakes, spills, inlined;
+    uint64_t spurious;                         /* times that a worker woke, found nothing, and slept again */
     uint64_t rescued;                          /* tasks taken from behind a poll that did not end */
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);

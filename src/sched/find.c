@@ -254,6 +254,7 @@ static struct weft_task *sleep_with_hooks(struct weft__worker *w)
 struct weft_task *weft__worker_find(struct weft__worker *w)
 {
     struct weft_rt *rt = w->rt;
+    bool slept = false;
     w->backlog_since = 0;
     for (;;) {
         judge_theft(w, weft__clock_now());
@@ -261,7 +262,11 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
         if (!w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
         struct weft_task *task = w->searching ? spin(w) : look_around(w);
         bool stopped = !task && load_acquire(&rt->stage) == WEFT__STOPPED; /* [rt-stage] with stop */
-        if (!task && !stopped) task = sleep_with_hooks(w);
+        if (!task && !stopped) {
+            if (slept) weft__tally(&w->counts.spurious, 1); /* woken for nothing */
+            task = sleep_with_hooks(w);
+            slept = true;
+        }
         if (task || stopped) {
             stop_searching(w);
             return task;

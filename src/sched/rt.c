@@ -416,6 +416,7 @@ static void add_counts(const struct weft__worker *w, weft_stats *s)
     s->wakes += load_relaxed(&w->counts.wakes);
     s->spills += load_relaxed(&w->counts.spills);
     s->inlined += load_relaxed(&w->counts.inlined);
+    s->spurious += load_relaxed(&w->counts.spurious);
     s->rescued += load_relaxed(&w->counts.rescued);
 }
 

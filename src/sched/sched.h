@@ -49,6 +49,7 @@ struct weft__counts {
     _Atomic uint64_t wakes;         /* of other workers */
     _Atomic uint64_t spills;
     _Atomic uint64_t inlined;       /* children run inside their joiner's poll */
+    _Atomic uint64_t spurious;      /* ends of a sleep that brought nothing */
     _Atomic uint64_t rescued;       /* tasks taken from behind a poll that did not end */
 };
 

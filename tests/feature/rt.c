@@ -108,6 +108,24 @@ TEST(rt_hooks_run_once_on_each_thread)
     ASSERT_EQ(load_relaxed(&hook_stopped), 0x01010101);
 }
 
+/* A sleeper that is woken while there is nothing to do sleeps again, and counts it. */
+TEST(rt_wakes_for_nothing_are_counted)
+{
+    weft_rt *rt;
+    weft_stats before;
+    weft_stats after;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 2, .monitor_us = -1}, &rt));
+    do {
+        weft_rt_stats(rt, &before);
+    } while (before.parks < 2);
+    for (int i = 0; i < 10; i++) {
+        weft__unpark(&rt->workers[i % 2].park);
+        CREW_UNTIL((weft_rt_stats(rt, &after), after.spurious > before.spurious));
+        before = after;
+    }
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
 static _Atomic uint32_t hook_parked[4];
 static _Atomic uint32_t hook_unparked[4];
 
