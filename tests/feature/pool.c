@@ -419,7 +419,7 @@ TEST(pool_goes_while_others_look)
     int got;
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1}, &rt));
     ASSERT_OK(pthread_create(&walker, NULL, walks, rt));
-    for (uint64_t i = 0; i < test_scaled(2000) || load_relaxed(&seen) == 0; i++) {
+    for (uint64_t i = 0; i < test_scaled(300) || load_relaxed(&seen) == 0; i++) {
         pool_start(&pool, rt);
         ASSERT_OK(weft_join(weft_spawn_as((.pool = &pool), adds, 4, 5), &got));
         ASSERT_EQ(got, 9);
