@@ -69,6 +69,12 @@
 #define WEFT__WAKE_BATCH 64
 #endif
 
+/* Locks that rings of watchers share; a power of two. Doubled: 4 KiB more of memory; halved: workers that end watched tasks at the same time wait
+ * for each other twice as often. */
+#ifndef WEFT__WATCH_BUCKETS
+#define WEFT__WATCH_BUCKETS 64
+#endif
+
 /* CPUs an affinity mask can name; what the largest x86-64 kernel can have. Doubled: each mask on a stack is 2 KiB instead of 1. */
 #define WEFT__CPUS_MAX 8192
 

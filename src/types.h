@@ -21,14 +21,14 @@ struct weft__stacks;
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
  * `state` is written by task/state.c alone. `link` belongs to whoever holds the right to enqueue the task (it was given by a claim), then to
- * the queue, then to the slab once the task is free. `join` is written by task/join.c alone.
+ * the queue, then to the slab once the task is free. `join` is written by task/join.c and watch.c alone.
  * A block whose state has no flags is free; its generation survives, so that an old id never finds a new task. */
 struct weft_task {
     _Atomic uint64_t state;         /*  0 flags 16 | references 16 | generation 32        [all, through task/state.c] */
     struct weft_task *_Atomic link; /*  8 claim chain, inject queue or free list          [holder of the right to enqueue] */
     const struct weft_site *site;   /* 16 static record: poll, name, file, line, kind     [spawner, before publication] */
     uintptr_t scope;                /* 24 scope, or the parent's id, tagged               [spawner, before publication] */
-    _Atomic uintptr_t join;         /* 32 the joiner's waker, tagged                      [joiner, completer, through task/join.c] */
+    _Atomic uintptr_t join;         /* 32 the joiner's waker or the watchers, tagged      [joiner, watchers, completer, through task/join.c, watch.c] */
     _Atomic uintptr_t wait;         /* 40 what it waits for, with its kind                [poller; others only look] */
     void *ext;                      /* 48 task-locals, own name, counters while watched   [owner] */
     _Atomic uint32_t polls;         /* 56 polls so far                                    [poller; others only look] */

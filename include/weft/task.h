@@ -4,7 +4,7 @@
  *
  * A task is started by weft_spawn (a stackless function, future.h) or weft_go (a plain function as a fiber, fiber.h).
  * Both give a handle, which has one owner, who spends it once: by weft_join, which waits for the result, or by
- * weft_detach. weft_cancel only asks.
+ * weft_detach. weft_cancel only asks, weft_wait only watches.
  */
 #ifndef WEFT_TASK_H
 #define WEFT_TASK_H
@@ -167,6 +167,20 @@ WEFT_API weft_pollfn weft_join_poll;
 /* A bare NULL has a size too, in GNU C: 1. Nobody looks at it. */
 #define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer)))
 #endif
+
+/* weft_wait(t): wait for its end without owning it. Any number may, at once, beside one that joins; each holds the
+ * handle or a weft_ref, which is borrowed until the wait is over. Waits only: the result stays where it is.
+ * Returns 0: it has ended; -ECANCELED, -ETIME: the waiter was told to stop, and does so at once; -ECHILD for a NULL
+ * task; -EDEADLK in a stackless poll, and for a task that waits for itself.
+ * Awaited: weft_await(f->wait, weft_wait, t). */
+WEFT_API int weft__wait(weft_task *task);
+struct weft_wait {
+    WEFT_FRAME(int);
+    weft_task *task;
+    void *weft__watcher[4] WEFT__ZERO; /* in the task's list while it waits */
+};
+WEFT_API weft_pollfn weft_wait_poll;
+#define weft_wait(task) (WEFT__CALL_FORM("weft_wait()"), weft__wait(task))
 
 /* Ask the task to stop: every await of it answers -ECANCELED from now on. Borrows task. */
 WEFT_API void weft_cancel(weft_task *task);

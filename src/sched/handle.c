@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * handle - what the holder of a task may do with it: join, cancel, detach, look; and yield.
+ * handle - what the holder of a task may do with it: join, wait, cancel, detach, look; and yield.
  *
  * INLINE JOIN  A parent that joins a child which has not begun takes tasks back from the newest end of its own ring and runs them on the spot until the child is
  * done: a fork-join program then holds as many blocks as it is deep, and pays no queue. It stops at a task that has begun (its frame may wait for
@@ -8,6 +8,7 @@
  */
 #include "sched/sched.h"
 #include "task/call.h"
+#include "task/watch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -98,13 +99,8 @@ void weft_cancel(weft_task *task)
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
-    const struct weft_site *site = task->site;
-    int64_t failure = weft__state_is_complete(task) ? weft__task_failure(task) : 0; /* of one that ends later its worker tells */
-    if (weft__join_detach(task) == WEFT__STATE_FREE) {
-        failure = weft__task_failure(task); /* it may have ended since */
-        weft__task_free(task);
-    }
-    weft__task_report_unread(site, failure);
+    if (weft__join_let_go(task)) weft__task_report_unread(task->site, weft__task_failure(task)); /* of one that ends later its worker tells */
+    weft_unref(task);
     return 0;
 }
 
@@ -207,6 +203,49 @@ int weft__join(weft_task *task, void *into, size_t bytes)
 {
     struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
     int r = weft__run_from(weft_join_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+/* ---- wait ---- */
+
+enum { WAIT_LINKED = 1 };
+
+static struct weft__watcher *watcher_of(struct weft_wait *f)
+{
+    _Static_assert(sizeof(f->weft__watcher) == sizeof(struct weft__watcher), "a watcher fits its place");
+    return (void *)f->weft__watcher;
+}
+
+static weft_poll wait_ends(struct weft_wait *f, int ret)
+{
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+static weft_poll wait_answers(struct weft_wait *f, enum weft__join r, weft_cx *cx)
+{
+    if (r == WEFT__JOIN_READY) return wait_ends(f, 0);
+    if (r == WEFT__JOIN_PENDING) f->weft__at = WAIT_LINKED;
+    if (r == WEFT__JOIN_YIELD) cx->yielded = true;
+    return WEFT_PENDING;
+}
+
+weft_poll weft_wait_poll(void *frame, weft_cx *cx)
+{
+    struct weft_wait *f = frame;
+    if (!f->task) return wait_ends(f, -ECHILD);
+    if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
+    int why = weft_cx_cancelled(cx);
+    if (!f->weft__at) return why ? wait_ends(f, why) : wait_answers(f, weft__watch_add(f->task, watcher_of(f), cx->waker), cx);
+    if (!why) return wait_answers(f, weft__watch_again(f->task, watcher_of(f)), cx);
+    weft__watch_leave(f->task, watcher_of(f));
+    return wait_ends(f, weft__state_is_complete(f->task) ? 0 : why);
+}
+
+int weft__wait(weft_task *task)
+{
+    struct weft_wait f = {.task = task};
+    int r = weft__run_from(weft_wait_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
 

@@ -18,6 +18,7 @@
 #include "sys/clock.h"
 #include "task/frame.h"
 #include "task/overflow.h"
+#include "task/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -183,7 +184,8 @@ static void finish(struct weft__worker *w, struct weft_task *task)
     struct weft__join_done done = weft__join_complete(task);
 
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (done.unread || done.free) weft__task_report_unread(site, failure); /* free: the handle was dropped while we were at it */
+    if (done.watched) weft__watch_wake(task, &weft__sched);
+    if (done.unread) weft__task_report_unread(site, failure);
     if (done.free) weft__task_free_on(w, task);
 }
 

@@ -6,15 +6,18 @@
  *     WAITER     the word of a waker (task/waker.h): who waits
  *     DETACHED   the handle was dropped: nobody will ever wait; final
  *     TAKEN      the completer was here; final
+ *     WATCHED    others wait without owning the handle: watch.h has all of it
  *
  *     FROM     -> TO         [function]             ORDER         THEN
  *     NONE     -> WAITER     [join_poll]            release RMW   PENDING: it will be claimed
  *     WAITER   -> same       [join_poll, again]     -             PENDING: it will be, or just was
  *     TAKEN    -> same       [join_poll, withdraw]  acquire load  READY; YIELD before COMPLETE
  *     WAITER   -> NONE       [withdraw]             relaxed RMW   LEFT: the child forgot it
- *     NONE     -> DETACHED   [detach]               relaxed RMW   drops the handle's reference
- *     NONE     -> TAKEN      [complete]             acquire RMW   sets COMPLETE
- *     WAITER   -> TAKEN      [complete]             acquire RMW   claims the joiner, sets COMPLETE
+ *     NONE     -> DETACHED   [let_go]               relaxed RMW   drops the handle's reference
+ *     TAKEN    -> same       [let_go]               acquire load  the result is its to report, then as above
+ *     NONE     -> TAKEN      [complete]             acq_rel RMW   sets COMPLETE
+ *     WAITER   -> TAKEN      [complete]             acq_rel RMW   claims the joiner, sets COMPLETE
+ *     DETACHED -> TAKEN      [complete]             acq_rel RMW   sets COMPLETE; without references it stays
  *
  * THE END OF A TASK, in this order: result written; join word exchanged for TAKEN; joiner claimed;
  * COMPLETE set, the last touch of the child; joiner pushed. A joiner may be polled for another
@@ -33,10 +36,13 @@
  * state word tells FREE: the completer, if all references went before, else the one who drops the
  * last. Detach and completion may race in every way; there is one word to decide.
  *
- * Pairs: [join] join_poll -> complete: the waker in the word is valid. The result travels with
- * [state-done].
- * Threads: join_poll and withdraw by the joiner, one at a time; detach by the owner of the handle;
- * complete by the child's poller.
+ * WHO REPORTS a failure that nobody will read: completer and owner meet at this word. One of them
+ * comes first; the completer reports if it finds DETACHED, the owner if it finds TAKEN.
+ *
+ * Pairs: [join] join_poll -> complete: the waker in the word is valid.
+ *        [join-result] complete -> let_go: the result, before COMPLETE; after it: [state-done].
+ * Threads: join_poll and withdraw by the joiner, one at a time; let_go and detach by the owner of
+ * the handle; complete by the child's poller.
  * Rejected: COMPLETE first (above); a RELEASED flag after the push, on which the joiner spins: one
  * more write for each task.
  */
@@ -56,8 +62,20 @@ enum weft__join {
 struct weft__join_done {
     struct weft_waker joiner; /* claimed: to be pushed (weft__waker_push); or none */
     bool unread;              /* the handle had been dropped: nobody will read the result */
+    bool watched;             /* weft__watch_wake is to be called, with the child's address */
     bool free;                /* no references: the caller frees the block */
 };
+
+/* The join word's values that are no waker's: no address is as small, and none has the tag. */
+#define WEFT__JOIN_NONE     ((uintptr_t)0)
+#define WEFT__JOIN_DETACHED ((uintptr_t)2)
+#define WEFT__JOIN_TAKEN    ((uintptr_t)4)
+#define WEFT__JOIN_WATCHED  ((uintptr_t)2) /* a tag beside a watcher's address */
+
+static inline bool weft__join_watched(uintptr_t word)
+{
+    return (word & WEFT__JOIN_WATCHED) && word != WEFT__JOIN_DETACHED;
+}
 
 /* Before publication, beside weft__state_init: a child with a handle, or one detached from birth. */
 void weft__join_init(struct weft_task *child, bool detached);
@@ -71,8 +89,12 @@ enum weft__join weft__join_poll(struct weft_task *child, struct weft_waker joine
  * it got READY. */
 enum weft__join weft__join_withdraw(struct weft_task *child, struct weft_waker joiner);
 
-/* Takes the handle: drops its reference, and with it the result. FREE or NOTHING, as
- * weft__state_unref. */
+/* The owner of the handle will not ask for the result. True: the child has one already, which the
+ * caller may look at; it reports a failure. False: the completer will. The reference is still held. */
+bool weft__join_let_go(struct weft_task *child);
+
+/* Takes the handle: lets the child go and drops the reference, and with it the result. FREE or
+ * NOTHING, as weft__state_unref. */
 enum weft__state_next weft__join_detach(struct weft_task *child);
 
 /* The child's poll answered READY. If `free` is false in the answer, the child must not be touched
