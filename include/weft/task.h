@@ -126,15 +126,26 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
  *     int sum = weft_run(delayed_sum, .a = 1, .b = 2);
  *
  * Calls a stackless function from a fiber, which is suspended meanwhile, or from a plain thread, which blocks. The
- * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. */
+ * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. In a helper that such a
+ * body calls the function is not run: one line names task and caller, and the value is -EDEADLK if it is a signed
+ * integer, else zero. Debug builds of the library stop there. */
 #ifndef __cplusplus
+/* A call that was refused says so in its result, if that is a signed integer: `bytes` of it, the low ones of a word, which
+ * come first on the machines we run on. */
+static inline void weft__refused(int why, void *ret, size_t bytes)
+{
+    int64_t wide = why;
+    if (__builtin_expect(why < 0, 0) && bytes > 0) __builtin_memcpy(ret, &wide, bytes);
+}
+
 #define weft_run(fn, ...) WEFT__RUN(__COUNTER__, fn, __VA_ARGS__)
 #define WEFT__RUN(...)    WEFT__RUN_(__VA_ARGS__)
 #define WEFT__RUN_(n, fn, ...)                                                                     \
     __extension__({                                                                                \
         WEFT__CALL_FORM("weft_run()");                                                             \
         struct fn weft__frame##n = WEFT__NEW(fn, __VA_ARGS__);                                     \
-        weft__run(fn##_poll, &weft__frame##n);                                                     \
+        weft__refused(weft__run(fn##_poll, &weft__frame##n), &weft__frame##n.ret,                  \
+                      WEFT__SIGNED(WEFT__RET(fn)) ? sizeof(WEFT__RET(fn)) : 0);                    \
         weft__frame##n.ret;                                                                        \
     })
 #endif

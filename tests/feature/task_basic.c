@@ -703,3 +703,64 @@ TEST(task_join_inside_a_poll_is_refused)
     ASSERT_EQ(d.code, 0);
 #endif
 }
+
+/* ---- weft_run where it must not be ------------------------------------------------------------------ */
+
+struct run_results {
+    signed char i8;
+    short i16;
+    int i32;
+    long i64;
+    unsigned u32;
+    void *pointer;
+    long part;
+};
+
+__attribute__((noinline)) static void helper_that_runs(struct run_results *got)
+{
+    got->i8 = weft_run(echo_i8, 1);
+    got->i16 = weft_run(echo_i16, 1);
+    got->i32 = weft_run(echo_i32, 1);
+    got->i64 = weft_run(echo_i64, 1);
+    got->u32 = weft_run(echo_u32, 1);
+    got->pointer = weft_run(echo_pointer, got);
+    got->part = weft_run(fill, .base = 1).part[3];
+}
+
+struct misled_to_run {
+    WEFT_FRAME(int);
+    struct run_results *got;
+};
+static weft_async(misled_to_run)
+{
+    weft_begin;
+    helper_that_runs(f->got);
+    weft_end;
+}
+
+static void run_inside_a_poll(void *unused)
+{
+    struct crew crew;
+    struct run_results got = {.u32 = 9, .pointer = &got, .part = 9};
+    (void)unused;
+    crew_start(&crew, 1);
+    if (weft_join(weft_spawn(misled_to_run, &got), NULL) < 0) _exit(3);
+    crew_stop(&crew);
+    bool signed_ones = got.i8 == -EDEADLK && got.i16 == -EDEADLK && got.i32 == -EDEADLK && got.i64 == -EDEADLK;
+    bool others = got.u32 == 0 && !got.pointer && got.part == 0;
+    _exit(signed_ones && others ? 0 : 4);
+}
+
+/* A signed integer says why; what cannot is zero. Debug builds stop there. */
+TEST(task_run_inside_a_poll_is_refused)
+{
+    struct death d = death_of(run_inside_a_poll, NULL);
+    ASSERT(strstr(d.said, "'misled_to_run'"));
+    ASSERT(strstr(d.said, "waits inside a poll"));
+#ifdef WEFT_DEBUG
+    ASSERT_EQ(d.signal, SIGABRT);
+#else
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+#endif
+}
