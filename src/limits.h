@@ -64,6 +64,12 @@
 #define WEFT__SLAB_LEAF_BITS 10
 #endif
 
+/* Spawn sites of a runtime whose failures are counted apart. Doubled: a program full of tasks that fail unread keeps 10 KiB more, and prints twice
+ * as many lines at most. */
+#ifndef WEFT__UNREAD_SITES_MAX
+#define WEFT__UNREAD_SITES_MAX 64
+#endif
+
 /* Waiters woken before the waitlist's lock is let go. Doubled: a cancelled waiter of a list of a million waits twice as long for the lock. */
 #ifndef WEFT__WAKE_BATCH
 #define WEFT__WAKE_BATCH 64

@@ -99,7 +99,10 @@ void weft_cancel(weft_task *task)
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
-    if (weft__join_let_go(task)) weft__task_report_unread(task->site, weft__task_failure(task)); /* of one that ends later its worker tells */
+    if (weft__join_let_go(task)) { /* of one that ends later its worker tells */
+        int64_t failure = weft__task_failure(task);
+        if (failure) weft__unread_add(&weft__rt_of(task)->unread, task->site, failure);
+    }
     weft_unref(task);
     return 0;
 }

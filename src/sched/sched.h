@@ -18,6 +18,7 @@
 #include "sched/park.h"
 #include "sched/runq.h"
 #include "sched/slot.h"
+#include "sched/unread.h"
 #include "sys/stack.h"
 #include "sys/thread.h"
 #include "task/here.h"
@@ -79,6 +80,7 @@ struct weft_rt {
     struct weft__inject inject;
     struct weft__inject background;
     struct weft__stacks stacks;
+    struct weft__unread unread;     /* failures that nobody reads */
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
     char name[16];
     uint32_t worker_count;          /* constant */
@@ -154,7 +156,6 @@ void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* 
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 void weft__worker_run(struct weft__worker *w, struct weft_task *task);       /* one poll, and what follows from it */
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
-void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it; 0: says nothing */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);

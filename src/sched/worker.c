@@ -14,14 +14,12 @@
  */
 #include "sched/sched.h"
 
-#include "base/err.h"
 #include "sys/clock.h"
 #include "task/frame.h"
 #include "task/overflow.h"
 #include "task/watch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
@@ -169,13 +167,6 @@ int64_t weft__task_failure(struct weft_task *task)
     return result < 0 && !asked ? result : 0;
 }
 
-void weft__task_report_unread(const struct weft_site *site, int64_t failure)
-{
-    if (failure == 0) return;
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
-            weft__err_name((int)failure));
-}
-
 static void finish(struct weft__worker *w, struct weft_task *task)
 {
     const struct weft_site *site = task->site;
@@ -185,7 +176,7 @@ static void finish(struct weft__worker *w, struct weft_task *task)
 
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
     if (done.watched) weft__watch_wake(task, &weft__sched);
-    if (done.unread) weft__task_report_unread(site, failure);
+    if (done.unread && failure) weft__unread_add(&w->rt->unread, site, failure);
     if (done.free) weft__task_free_on(w, task);
 }
 

@@ -350,6 +350,60 @@ TEST(task_failures_that_nobody_reads_are_reported)
     ASSERT(!strstr(d.said, "echo_u32"));
 }
 
+static _Atomic uint32_t failing;
+
+static int fails_when_told(void)
+{
+    while (load_relaxed(&failing) == 0) /* relaxed: a number */
+        if (weft_yield() < 0) break;
+    return -EPIPE;
+}
+
+/* Fifty handles of one place: dropped before the end, after it, at any moment, and some joined. */
+static void fails_often(void *workers)
+{
+    struct crew crew;
+    weft_stats stats;
+    weft_task *task[50];
+    (void)workers;
+    crew_start(&crew, *(int *)workers);
+    for (int i = 0; i < 50; i++) {
+        store_relaxed(&failing, i % 3 == 0);
+        task[i] = weft_go(fails_when_told);
+        if (i % 3 == 1 && weft_detach(task[i]) < 0) _exit(2);
+        store_relaxed(&failing, 1);
+        int r = 0;
+        if (i % 10 == 2 && i % 3 != 1) {
+            if (weft_join(task[i], &r) < 0 || r != -EPIPE) _exit(3);
+        } else if (i % 3 != 1 && weft_detach(task[i]) < 0) {
+            _exit(4);
+        }
+    }
+    do {
+        weft_rt_stats(crew.rt, &stats);
+        sched_yield();
+    } while (stats.unread_failures < 46);
+    weft_task *stopped = weft_go(until_released); /* cancelled by the stop: no failure */
+    (void)weft_detach(stopped);
+    store_release(&released, true);
+    crew_stop(&crew);
+}
+
+/* i = 2, 12, 22, 32, 42 are joined, but for 22, which was dropped early: 46 go unread. */
+TEST(task_failures_of_one_place_are_reported_once_and_counted)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        int workers = crew_sizes[i];
+        struct death d = death_of(fails_often, &workers);
+        const char *first = strstr(d.said, "nobody reads it");
+        ASSERT_EQ(d.signal, 0);
+        ASSERT_EQ(d.code, 0);
+        ASSERT(first);
+        ASSERT_NULL(strstr(first + 1, "nobody reads it"));
+        ASSERT(strstr(d.said, "45 more like it: task 'fails_when_told'"));
+    }
+}
+
 /* ---- many ------------------------------------------------------------------------------------------ */
 
 static int spawn_and_join(int count)
