@@ -64,6 +64,11 @@
 #define WEFT__SLAB_LEAF_BITS 10
 #endif
 
+/* Blocks that wait in a debug build before they are freed, for each worker: a handle used twice is caught as long. Doubled: twice the memory. */
+#ifndef WEFT__SPENT_MAX
+#define WEFT__SPENT_MAX 128
+#endif
+
 /* Spawn sites of a runtime whose failures are counted apart. Doubled: a program full of tasks that fail unread keeps 10 KiB more, and prints twice
  * as many lines at most. */
 #ifndef WEFT__UNREAD_SITES_MAX

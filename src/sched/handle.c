@@ -58,17 +58,23 @@ void weft_waker_unref(weft_waker waker)
 
 bool weft_done(const weft_task *task)
 {
-    return !task || weft__state_is_complete(task);
+    if (!task) return true;
+    weft__handle_check(task, "weft_done");
+    return weft__state_is_complete(task);
 }
 
 uint64_t weft_task_id(const weft_task *task)
 {
-    return task ? weft__slab_id(task) : 0;
+    if (!task) return 0;
+    weft__handle_check(task, "weft_task_id");
+    return weft__slab_id(task);
 }
 
 const char *weft_task_name(const weft_task *task)
 {
-    return task ? weft__name_of(task) : "none";
+    if (!task) return "none";
+    weft__handle_check(task, "weft_task_name");
+    return weft__name_of(task);
 }
 
 weft_task *weft_self(void)
@@ -80,30 +86,40 @@ weft_task *weft_self(void)
 
 weft_task *weft_ref(weft_task *task)
 {
-    if (!task || weft__state_ref(task) < 0) return NULL;
-    return task;
+    if (!task) return NULL;
+    weft__handle_check(task, "weft_ref");
+    return weft__state_ref(task) < 0 ? NULL : task;
 }
 
 void weft_unref(weft_task *task)
 {
     if (!task) return;
+    weft__handle_check(task, "weft_unref");
     if (weft__state_unref(task) == WEFT__STATE_FREE) weft__task_free(task);
 }
 
 void weft_cancel(weft_task *task)
 {
     if (!task) return;
+    weft__handle_check(task, "weft_cancel");
     if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
 }
 
-int weft_detach(weft_task *task)
+/* Takes the handle, which has been marked as spent. */
+static void let_go(struct weft_task *task)
 {
-    if (!task) return -ECHILD;
     if (weft__join_let_go(task)) { /* of one that ends later its worker tells */
         int64_t failure = weft__task_failure(task);
         if (failure) weft__unread_add(&weft__rt_of(task)->unread, task->site, failure);
     }
     weft_unref(task);
+}
+
+int weft_detach(weft_task *task)
+{
+    if (!task) return -ECHILD;
+    weft__handle_spend(task, "weft_detach");
+    let_go(task);
     return 0;
 }
 
@@ -177,7 +193,7 @@ static weft_poll join_takes(struct weft_join *f)
 /* The handle is spent in every case: a child whose result does not fit is let go. */
 static weft_poll join_refuses(struct weft_join *f)
 {
-    (void)weft_detach(f->task);
+    let_go(f->task);
     f->task = NULL;
     return join_ends(f, -EINVAL);
 }
@@ -188,6 +204,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     if (!f->task) return join_ends(f, -ECHILD);
     if (!(f->weft__at & JOIN_BEGUN)) {
         f->weft__at |= JOIN_BEGUN;
+        weft__handle_spend(f->task, "weft_join");
         if (f->into && f->weft__bytes && f->weft__bytes != f->task->site->ret_bytes) return join_refuses(f);
         if (!cx->why) run_inline(f->task);
     }
@@ -233,13 +250,20 @@ static weft_poll wait_answers(struct weft_wait *f, enum weft__join r, weft_cx *c
     return WEFT_PENDING;
 }
 
+static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
+{
+    if (!f->task) return wait_ends(f, -ECHILD);
+    weft__handle_check(f->task, "weft_wait");
+    if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
+    if (why) return wait_ends(f, why);
+    return wait_answers(f, weft__watch_add(f->task, watcher_of(f), cx->waker), cx);
+}
+
 weft_poll weft_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_wait *f = frame;
-    if (!f->task) return wait_ends(f, -ECHILD);
-    if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
     int why = weft_cx_cancelled(cx);
-    if (!f->weft__at) return why ? wait_ends(f, why) : wait_answers(f, weft__watch_add(f->task, watcher_of(f), cx->waker), cx);
+    if (!f->weft__at) return wait_begins(f, why, cx);
     if (!why) return wait_answers(f, weft__watch_again(f->task, watcher_of(f)), cx);
     weft__watch_leave(f->task, watcher_of(f));
     return wait_ends(f, weft__state_is_complete(f->task) ? 0 : why);

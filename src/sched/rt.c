@@ -316,7 +316,12 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     if (r < 0) return r;
     struct weft_rt *expected = rt;
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
-    if (!rt->current_thread) threads_stop(rt, rt->worker_count);
+    if (rt->current_thread) {
+        weft__spent_flush(&rt->workers[0]);
+    } else {
+        threads_stop(rt, rt->worker_count);
+    }
+    weft__spent_flush_outside(rt);
     weft__unread_done(&rt->unread);
     parts_done(rt);
     return 0;

@@ -18,6 +18,7 @@
 #include "sched/park.h"
 #include "sched/runq.h"
 #include "sched/slot.h"
+#include "sched/spent.h"
 #include "sched/unread.h"
 #include "sys/stack.h"
 #include "sys/thread.h"
@@ -72,6 +73,9 @@ struct weft__worker {
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__thread thread;
+#if defined(WEFT_DEBUG)
+    struct weft__spent spent;       /* blocks that wait to be freed */
+#endif
 };
 
 struct weft_rt {
@@ -130,6 +134,8 @@ static inline const char *weft__name_of(const struct weft_task *task)
 
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
+void weft__spent_flush(struct weft__worker *w);                     /* debug builds: frees what waits; by the owner */
+void weft__spent_flush_outside(struct weft_rt *rt);                 /* the same for what threads outside have freed */
 
 /* A frame over this many bytes lies on the heap, and the block holds its address. */
 #define WEFT__FRAME_MAX 1024
@@ -146,6 +152,10 @@ static inline void *weft__frame_of(struct weft_task *task)
 static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *task)
 {
     if (__builtin_expect(task->ext || task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__task_strip(task);
+#if defined(WEFT_DEBUG)
+    task = weft__spent_put(&w->spent, task);
+    if (!task) return;
+#endif
     weft__state_free(task);
     weft__slab_free(&w->slab, task);
 }

@@ -153,6 +153,55 @@ void weft__task_strip(struct weft_task *task)
     weft__free(task->ext);
 }
 
+/* Debug builds let a block wait before it is free (spent.h). */
+#if defined(WEFT_DEBUG)
+static void block_free_now(struct weft_rt *rt, struct weft__worker *w, struct weft_task *task)
+{
+    weft__state_free(task);
+    block_free(rt, w, task);
+}
+
+static void task_free_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    weft__lock_take(&guest_lock);
+    task = weft__spent_put(&rt->workers[rt->worker_count].spent, task);
+    weft__lock_drop(&guest_lock);
+    if (task) block_free_now(rt, NULL, task);
+}
+
+void weft__spent_flush(struct weft__worker *w)
+{
+    for (struct weft_task *task; (task = weft__spent_close(&w->spent));) block_free_now(w->rt, w, task);
+}
+
+void weft__spent_flush_outside(struct weft_rt *rt)
+{
+    for (;;) {
+        weft__lock_take(&guest_lock);
+        struct weft_task *task = weft__spent_close(&rt->workers[rt->worker_count].spent);
+        weft__lock_drop(&guest_lock);
+        if (!task) return;
+        block_free_now(rt, NULL, task);
+    }
+}
+#else
+static void task_free_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    weft__state_free(task);
+    block_free(rt, NULL, task);
+}
+
+void weft__spent_flush(struct weft__worker *w)
+{
+    (void)w;
+}
+
+void weft__spent_flush_outside(struct weft_rt *rt)
+{
+    (void)rt;
+}
+#endif
+
 void weft__task_free(struct weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
@@ -163,6 +212,5 @@ void weft__task_free(struct weft_task *task)
         return;
     }
     weft__task_strip(task);
-    weft__state_free(task);
-    block_free(rt, NULL, task);
+    task_free_outside(rt, task);
 }

@@ -237,6 +237,7 @@ void weft__worker_main(void *arg)
         }
         weft__worker_run(w, task);
     }
+    weft__spent_flush(w);
     weft__slab_flush(&w->slab);
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     w->here->worker = NULL;

@@ -8,7 +8,7 @@
 
 void weft__state_check(uint64_t word)
 {
-    uint64_t flags = word & WEFT__STATE_FLAGS;
+    uint64_t flags = word & WEFT__STATE_FLAGS & ~WEFT__STATE_SPENT;
 
     weft_assert(flags < WEFT__STATE_COMPLETE << 1);    /* no flag that nobody knows */
     if (flags) weft_assert(flags & WEFT__STATE_ALIVE); /* zero flags is the only way to be free */

@@ -68,6 +68,7 @@
 #define WEFT__STATE_NOTIFIED  UINT64_C(0x0004) /* a wake arrived while SCHED */
 #define WEFT__STATE_CANCELLED UINT64_C(0x0008) /* the task was asked to stop; for life */
 #define WEFT__STATE_COMPLETE  UINT64_C(0x0010) /* the result stands; references keep the block */
+#define WEFT__STATE_SPENT     UINT64_C(0x8000) /* debug builds: the handle was spent (sched/spent.h) */
 #define WEFT__STATE_FLAGS     UINT64_C(0xffff)
 
 #define WEFT__STATE_REF_SHIFT 16
