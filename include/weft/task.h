@@ -154,26 +154,44 @@ static inline void weft__refused(int why, void *ret, size_t bytes)
 
 /* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the
  * cancel on and waits all the same.
- * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
+ * Returns 0; -ECHILD for a NULL task; -EINVAL if `bytes` is not the result's size (of a NULL `into` it does not matter);
  * -EDEADLK in a stackless poll. */
 WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);
 
-/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result. Awaited, with the arguments
- * in order: weft_await(f->join, weft_join, t, &f->x). By name the macro could not see what `into` points at. */
+/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result.
+ * Awaited, in order:  weft_await(f->join, weft_join, t, &f->x);
+ *          by name:   weft_await(f->join, weft_join, .task = t, .into = &f->x, .bytes = sizeof(f->x));
+ * In order the macro sees what `into` points at, and fills in `bytes`. Behind a name nothing can: there it is an argument
+ * like the others, and left out it is zero, which fits no result (docs/decisions/0004-join-by-name.md). */
 struct weft_join {
     WEFT_FRAME(int);
     weft_task *task;
-    void *into;
-    size_t weft__bytes WEFT__ZERO; /* of *into */
+    void *into;              /* NULL: the result is not wanted */
+    size_t bytes WEFT__ZERO; /* of *into */
 };
 WEFT_API weft_pollfn weft_join_poll;
 
 #ifndef __cplusplus
 #define weft_join(task, into)                                                                      \
     (WEFT__CALL_FORM("weft_join()"), weft__join(task, into, WEFT__SIZE(into)))
+
+/* Two arguments are in order. One alone, or more than two, say all there is to say themselves. */
 #define WEFT__HOOK_weft_join ~, join
-#define WEFT__NEW_join(fn, task, into)                                                             \
-    ((struct fn){.weft__at = 0, .weft_args = {}, task, into, WEFT__SIZE(into)})
+#define WEFT__NEW_join(fn, ...)                                                                    \
+    WEFT__CAT(WEFT__NEW_join_, WEFT__JOIN_FORM(__VA_ARGS__))(fn, __VA_ARGS__)
+#define WEFT__JOIN_FORM(...)                                                                       \
+    WEFT__JOIN_FORM_(__VA_ARGS__, whole, whole, whole, sized, whole, ~)
+#define WEFT__JOIN_FORM_(a, b, c, d, e, form, ...) form
+#define WEFT__NEW_join_whole(fn, ...)              WEFT__NEW_plain(fn, __VA_ARGS__)
+#define WEFT__NEW_join_sized(fn, task, into)                                                       \
+    ((struct fn){.weft__at = 0,                                                                    \
+                 .weft_args = {},                                                                  \
+                 task,                                                                             \
+                 into,                                                                             \
+                 weft_join_by_name_takes_bytes_too(into)})
+
+/* Its name is what gcc's message shows to who gave two arguments by name. */
+#define weft_join_by_name_takes_bytes_too(pointer) WEFT__SIZE(pointer)
 
 /* A bare NULL has a size too, in GNU C: 1. Nobody looks at it. */
 #define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer)))

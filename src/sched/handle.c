@@ -205,7 +205,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     if (!(f->weft__at & JOIN_BEGUN)) {
         f->weft__at |= JOIN_BEGUN;
         weft__handle_spend(f->task, "weft_join");
-        if (f->into && f->weft__bytes && f->weft__bytes != f->task->site->ret_bytes) return join_refuses(f);
+        if (f->into && f->bytes != f->task->site->ret_bytes) return join_refuses(f);
         if (!cx->why) run_inline(f->task);
     }
     if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
@@ -221,7 +221,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 
 int weft__join(weft_task *task, void *into, size_t bytes)
 {
-    struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
+    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
     int r = weft__run_from(weft_join_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }

@@ -202,7 +202,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
         return WEFT_PENDING;
     }
     const struct weft_site *site = t->head.site;
-    f->ret = f->into && f->weft__bytes != site->ret_bytes ? -EINVAL : 0;
+    f->ret = f->into && f->bytes != site->ret_bytes ? -EINVAL : 0;
     if (f->into && f->ret == 0) memcpy(f->into, t->frame + site->ret_at, site->ret_bytes);
     unref(t);
     return WEFT_READY;
@@ -210,7 +210,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 
 int weft__join(weft_task *task, void *into, size_t bytes)
 {
-    struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
+    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
     int r = weft__run(weft_join_poll, &f);
     return r < 0 ? r : f.ret;
 }
