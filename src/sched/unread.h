@@ -8,7 +8,7 @@
  * WEFT__UNREAD_SITES_MAX of them; failures of further sites are counted together. When the runtime
  * stops it says how many more there were of each.
  * A result that is joined is read. One whose handle was dropped is not, whether before the end or
- * after it: owner and completer agree at the join word on who reports it (task/join.h).
+ * after it: owner and completer agree at the state word on who reports it (task/join.h).
  *
  * Threads: any; one lock, taken only for failures. A handle that is dropped after its runtime has
  * stopped is reported at once: nobody will come to tell the number.

@@ -104,7 +104,7 @@ void weft__watchers_forget(void)
     for (unsigned i = 0; i < WEFT__WATCH_BUCKETS; i++) {
         struct bucket *b = &buckets[i];
         if (!b->list.next && load_relaxed(&b->lock.word) == 0) /* relaxed: there is one thread */
-            continue; /* its page is not written to */
+            continue;                                          /* its page is not written to */
         weft__lock_init(&b->lock, WEFT__RANK_WAITLIST);
         b->list = (struct weft__link){NULL, NULL};
     }
