@@ -68,9 +68,26 @@
 #define WEFT__SLAB_LEAF_BITS 10
 #endif
 
+/* Blocks that wait in a debug build before they are freed, for each worker: a handle used twice is caught as long. Doubled: twice the memory. */
+#ifndef WEFT__SPENT_MAX
+#define WEFT__SPENT_MAX 128
+#endif
+
+/* Spawn sites of a runtime whose failures are counted apart. Doubled: a program full of tasks that fail unread keeps 10 KiB more, and prints twice
+ * as many lines at most. */
+#ifndef WEFT__UNREAD_SITES_MAX
+#define WEFT__UNREAD_SITES_MAX 64
+#endif
+
 /* Waiters woken before the waitlist's lock is let go. Doubled: a cancelled waiter of a list of a million waits twice as long for the lock. */
 #ifndef WEFT__WAKE_BATCH
 #define WEFT__WAKE_BATCH 64
+#endif
+
+/* Lists in which watchers hang, by the address of the task they watch. Doubled: 256 KiB more of memory where there are many watched tasks at once; halved: the
+ * end of each walks twice as many watchers of others. */
+#ifndef WEFT__WATCH_BUCKETS
+#define WEFT__WATCH_BUCKETS 4096
 #endif
 
 /* CPUs an affinity mask can name; what the largest x86-64 kernel can have. Doubled: each mask on a stack is 2 KiB instead of 1. */

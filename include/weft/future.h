@@ -350,8 +350,9 @@ WEFT_API void weft__child_elsewhere(const void *child, const void *stack_end, co
 /* Polls with a reason to stop: -ECANCELED, unless there is one already. */
 WEFT_API weft_poll weft__poll_stop(weft_pollfn *poll, void *frame, weft_cx *cx);
 
-/* Poll a frame to its end, from a fiber (which is suspended meanwhile) or a plain thread (which blocks). */
-WEFT_API void weft__run(weft_pollfn *poll, void *frame);
+/* Poll a frame to its end, from a fiber (which is suspended meanwhile) or a plain thread (which blocks).
+ * Returns 0; -EDEADLK inside a poll: then the frame was not polled. */
+WEFT_API int weft__run(weft_pollfn *poll, void *frame);
 
 /* ---- await chains --------------------------------------------------------------------------------------------------
  *

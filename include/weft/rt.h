@@ -46,6 +46,7 @@ typedef struct weft_rt_opts {
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
+ * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
  * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks; -ECHILD in
  * the child of a fork. */
@@ -72,6 +73,7 @@ typedef struct weft_stats {
     uint64_t spawned, completed, polls, steals, stolen, parks, wakes, spills, inlined;
     uint64_t spurious;                         /* times that a worker woke, found nothing, and slept again */
     uint64_t rescued;                          /* tasks taken from behind a poll that did not end */
+    uint64_t unread_failures; /* tasks that failed while nobody was to read it; of the runtime, not of a worker */
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);

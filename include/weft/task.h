@@ -4,7 +4,7 @@
  *
  * A task is started by weft_spawn (a stackless function, future.h) or weft_go (a plain function as a fiber, fiber.h).
  * Both give a handle, which has one owner, who spends it once: by weft_join, which waits for the result, or by
- * weft_detach. weft_cancel only asks.
+ * weft_detach. weft_cancel only asks, weft_wait only watches.
  */
 #ifndef WEFT_TASK_H
 #define WEFT_TASK_H
@@ -140,15 +140,26 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
  *     int sum = weft_run(delayed_sum, .a = 1, .b = 2);
  *
  * Calls a stackless function from a fiber, which is suspended meanwhile, or from a plain thread, which blocks. The
- * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. */
+ * frame lies on the caller's stack; its result is the value. In a weft_async body: weft_await. In a helper that such a
+ * body calls the function is not run: one line names task and caller, and the value is -EDEADLK if it is a signed
+ * integer, else zero. Debug builds of the library stop there. */
 #ifndef __cplusplus
+/* A call that was refused says so in its result, if that is a signed integer: `bytes` of it, the low ones of a word, which
+ * come first on the machines we run on. */
+static inline void weft__refused(int why, void *ret, size_t bytes)
+{
+    int64_t wide = why;
+    if (__builtin_expect(why < 0, 0) && bytes > 0) __builtin_memcpy(ret, &wide, bytes);
+}
+
 #define weft_run(fn, ...) WEFT__RUN(__COUNTER__, fn, __VA_ARGS__)
 #define WEFT__RUN(...)    WEFT__RUN_(__VA_ARGS__)
 #define WEFT__RUN_(n, fn, ...)                                                                     \
     __extension__({                                                                                \
         WEFT__CALL_FORM("weft_run()");                                                             \
         struct fn weft__frame##n = WEFT__NEW(fn, __VA_ARGS__);                                     \
-        weft__run(fn##_poll, &weft__frame##n);                                                     \
+        weft__refused(weft__run(fn##_poll, &weft__frame##n), &weft__frame##n.ret,                  \
+                      WEFT__SIGNED(WEFT__RET(fn)) ? sizeof(WEFT__RET(fn)) : 0);                    \
         weft__frame##n.ret;                                                                        \
     })
 #endif
@@ -157,31 +168,64 @@ __attribute__((warn_unused_result)) static inline weft_task *weft__given(weft_ta
 
 /* Takes task: wait for its end and copy the result to `into`, which may be NULL. A joiner that is cancelled passes the
  * cancel on and waits all the same.
- * Returns 0; -ECHILD for a NULL task, or one of the parent's in the child of a fork; -EINVAL if `bytes` is not the result's size (a NULL `into` has none);
+ * Returns 0; -ECHILD for a NULL task, or one of the parent's in the child of a fork; -EINVAL if `bytes` is not the result's size (of a NULL
+ * `into` it does not matter);
  * -ENOMEM for a fiber that never ran, because there was no stack for it, and whose result is no signed integer (such a
  * one is -ENOMEM itself); -EDEADLK in a stackless poll. */
 WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);
 
-/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result. Awaited, with the arguments
- * in order: weft_await(f->join, weft_join, t, &f->x). By name the macro could not see what `into` points at. */
+/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result.
+ * Awaited, in order:  weft_await(f->join, weft_join, t, &f->x);
+ *          by name:   weft_await(f->join, weft_join, .task = t, .into = &f->x, .bytes = sizeof(f->x));
+ * In order the macro sees what `into` points at, and fills in `bytes`. Behind a name nothing can: there it is an argument
+ * like the others, and left out it is zero, which fits no result (docs/decisions/0006-join-by-name.md). */
 struct weft_join {
     WEFT_FRAME(int);
     weft_task *task;
-    void *into;
-    size_t weft__bytes WEFT__ZERO; /* of *into */
+    void *into;              /* NULL: the result is not wanted */
+    size_t bytes WEFT__ZERO; /* of *into */
 };
 WEFT_API weft_pollfn weft_join_poll;
 
 #ifndef __cplusplus
 #define weft_join(task, into)                                                                      \
     (WEFT__CALL_FORM("weft_join()"), weft__join(task, into, WEFT__SIZE(into)))
+
+/* Two arguments are in order. One alone, or more than two, say all there is to say themselves. */
 #define WEFT__HOOK_weft_join ~, join
-#define WEFT__NEW_join(fn, task, into)                                                             \
-    ((struct fn){.weft__at = 0, .weft_args = {}, task, into, WEFT__SIZE(into)})
+#define WEFT__NEW_join(fn, ...)                                                                    \
+    WEFT__CAT(WEFT__NEW_join_, WEFT__JOIN_FORM(__VA_ARGS__))(fn, __VA_ARGS__)
+#define WEFT__JOIN_FORM(...)                                                                       \
+    WEFT__JOIN_FORM_(__VA_ARGS__, whole, whole, whole, sized, whole, ~)
+#define WEFT__JOIN_FORM_(a, b, c, d, e, form, ...) form
+#define WEFT__NEW_join_whole(fn, ...)              WEFT__NEW_plain(fn, __VA_ARGS__)
+#define WEFT__NEW_join_sized(fn, task, into)                                                       \
+    ((struct fn){.weft__at = 0,                                                                    \
+                 .weft_args = {},                                                                  \
+                 task,                                                                             \
+                 into,                                                                             \
+                 weft_join_by_name_takes_bytes_too(into)})
+
+/* Its name is what gcc's message shows to who gave two arguments by name. */
+#define weft_join_by_name_takes_bytes_too(pointer) WEFT__SIZE(pointer)
 
 /* A bare NULL has a size too, in GNU C: 1. Nobody looks at it. */
 #define WEFT__SIZE(pointer) (__extension__ sizeof(*(pointer)))
 #endif
+
+/* weft_wait(t): wait for its end without owning it. Any number may, at once, beside one that joins; each holds the
+ * handle or a weft_ref, which is borrowed until the wait is over. Waits only: the result stays where it is.
+ * Returns 0: it has ended; -ECANCELED, -ETIME: the waiter was told to stop, and does so at once; -ECHILD for a NULL
+ * task, or one of the parent's in the child of a fork; -EDEADLK in a stackless poll, and for a task that waits for itself.
+ * Awaited: weft_await(f->wait, weft_wait, t). */
+WEFT_API int weft__wait(weft_task *task);
+struct weft_wait {
+    WEFT_FRAME(int);
+    weft_task *task;
+    void *weft__watcher[4] WEFT__ZERO; /* in the task's list while it waits */
+};
+WEFT_API weft_pollfn weft_wait_poll;
+#define weft_wait(task) (WEFT__CALL_FORM("weft_wait()"), weft__wait(task))
 
 /* Ask the task to stop: every await of it answers -ECANCELED from now on. Borrows task. */
 WEFT_API void weft_cancel(weft_task *task);

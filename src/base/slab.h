@@ -219,6 +219,9 @@ struct weft__slab_counts weft__slab_counts(const struct weft__slab *slab);
 /* The block's id: chunk 20 | place in the chunk, in 16 bytes, 12 | generation 32. Never 0. Called by a thread that keeps the block from being freed. */
 uint64_t weft__slab_id(const void *memory);
 
+/* The same of the block's user of that generation, who may be gone. */
+uint64_t weft__slab_id_of(const void *memory, uint32_t generation);
+
 /* The live block of this id, or NULL. Any number may be asked for. The block may be freed right after: before the caller uses it, it takes a
  * reference by a CAS on the state word that compares the generation; or it copies, and looks at the generation again. */
 void *weft__slab_find(struct weft__slab_group *group, uint64_t id);

@@ -134,15 +134,19 @@ void weft__slab_read_end(struct weft__slab_group *group)
 
 /* ---- registry -------------------------------------------------------------------------------------------------------------------------- */
 
-uint64_t weft__slab_id(const void *memory)
+uint64_t weft__slab_id_of(const void *memory, uint32_t generation)
 {
-    const struct weft__block *block = memory;
     const struct weft__slab_chunk *chunk = weft__slab_chunk_of(memory);
-    /* relaxed: the caller keeps the block, so the generation does not change. */
-    uint64_t generation = load_relaxed(&block->state) >> 32;
     uint64_t place = (uint64_t)((const char *)memory - (const char *)chunk) / WEFT__SLAB_STEP;
 
     return (uint64_t)plain_read(&chunk->index) << 44 | place << 32 | generation;
+}
+
+uint64_t weft__slab_id(const void *memory)
+{
+    const struct weft__block *block = memory;
+    /* relaxed: the caller keeps the block, so the generation does not change. */
+    return weft__slab_id_of(memory, (uint32_t)(load_relaxed(&block->state) >> 32));
 }
 
 /* The block at this offset of the chunk, or NULL if none begins there or it was never used. */

@@ -26,6 +26,7 @@
 #include "sys/stackdir.h"
 #include "task/fiberdir.h"
 #include "task/orphan.h"
+#include "task/watchers.h"
 
 /* On a line of its own: joins read it, and nothing that others write may lie beside it. */
 WEFT__CACHE_ALIGNED bool weft__forked;
@@ -46,7 +47,8 @@ static struct weft__lock *list_lock(void)
     return &all.lock;
 }
 
-/* Every static lock of the library, the outermost first. One that is missing here may be held for ever in a child. */
+/* Every static lock of the library, the outermost first, but for those of the watchers, which the child makes anew. One that is missing here may be held for
+ * ever in a child. */
 static lock_getter *const locks[] = {
     list_lock, weft__pool_lock, weft__guest_lock, weft__fiberdir_lock, weft__stackdir_lock, weft__segv_lock,
 };
@@ -72,6 +74,7 @@ static void begin_child(void)
     for (struct weft__link *link = all.alive.next; link != &all.alive; link = link->next)
         weft__rt_lose(weft__container_of(link, struct weft_rt, alive));
     if (!weft__list_empty(&all.alive)) weft__forked = true;
+    weft__watchers_forget(); /* before anybody waits: its locks may be held by threads that are not here */
     weft__orphan_here();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * handle - what the holder of a task may do with it: join, cancel, detach, look; and yield.
+ * handle - what the holder of a task may do with it: join, wait, cancel, detach, look; and yield.
  *
  * INLINE JOIN  A parent that joins a child which has not begun takes tasks back from the newest end of its own ring and runs them on the spot until the child is
  * done: a fork-join program then holds as many blocks as it is deep, and pays no queue. It stops at a task that has begun (its frame may wait for
@@ -9,6 +9,7 @@
 #include "sched/sched.h"
 #include "task/call.h"
 #include "task/fiber.h"
+#include "task/watchers.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,17 +59,23 @@ void weft_waker_unref(weft_waker waker)
 
 bool weft_done(const weft_task *task)
 {
-    return !task || weft__state_is_complete(task);
+    if (!task) return true;
+    weft__handle_check(task, "weft_done");
+    return weft__state_is_complete(task);
 }
 
 uint64_t weft_task_id(const weft_task *task)
 {
-    return task ? weft__slab_id(task) : 0;
+    if (!task) return 0;
+    weft__handle_check(task, "weft_task_id");
+    return weft__slab_id(task);
 }
 
 const char *weft_task_name(const weft_task *task)
 {
-    return task ? weft__name_of(task) : "none";
+    if (!task) return "none";
+    weft__handle_check(task, "weft_task_name");
+    return weft__name_of(task);
 }
 
 weft_task *weft_self(void)
@@ -80,36 +87,52 @@ weft_task *weft_self(void)
 
 weft_task *weft_ref(weft_task *task)
 {
-    if (!task || weft__state_ref(task) < 0) return NULL;
-    return task;
+    if (!task) return NULL;
+    weft__handle_check(task, "weft_ref");
+    return weft__state_ref(task) < 0 ? NULL : task;
 }
 
 void weft_unref(weft_task *task)
 {
     if (!task) return;
+    weft__handle_check(task, "weft_unref");
     if (weft__state_unref(task) == WEFT__STATE_FREE) weft__task_free(task);
 }
 
 void weft_cancel(weft_task *task)
 {
     if (!task) return;
+    weft__handle_check(task, "weft_cancel");
     if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+}
+
+/* The child is complete, and the caller drops its handle. In a forked child nobody counts: the lock may be held for ever. */
+static void tell_unread(struct weft_task *task)
+{
+    int64_t failure = weft__task_failure(task);
+    if (failure && !weft__task_is_lost(task)) weft__unread_add(&weft__rt_of(task)->unread, task->site, failure);
+}
+
+/* Takes the handle, which has been marked as spent. */
+static void let_go(struct weft_task *task)
+{
+    enum weft__state_next next;
+    uint64_t word = weft__state_look(task);
+    bool told = false;
+
+    do { /* of one that ends later its worker tells */
+        if (told || !(word & WEFT__STATE_COMPLETE) || !weft__state_is_complete(task)) continue;
+        tell_unread(task); /* now: without our reference the runtime may be gone */
+        told = true;
+    } while (!weft__join_detach(task, &word, &next));
+    if (next == WEFT__STATE_FREE) weft__task_free(task);
 }
 
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
-    enum weft__state_next next;
-    const struct weft_site *site = task->site;
-    uint64_t word = weft__state_look(task);
-    int64_t failure = 0;
-
-    do {
-        /* of one that ends later its worker tells */
-        if ((word & WEFT__STATE_COMPLETE) && weft__state_is_complete(task)) failure = weft__task_failure(task);
-    } while (!weft__join_detach(task, &word, &next));
-    if (failure) weft__task_report_unread(site, failure);
-    if (next == WEFT__STATE_FREE) weft__task_free(task);
+    weft__handle_spend(task, "weft_detach");
+    let_go(task);
     return 0;
 }
 
@@ -220,7 +243,7 @@ static inline weft_poll join_takes(struct weft_join *f, struct weft__worker *w)
 /* The handle is spent in every case: a child whose result does not fit is let go. */
 static weft_poll join_refuses(struct weft_join *f)
 {
-    (void)weft_detach(f->task);
+    let_go(f->task);
     f->task = NULL;
     return join_ends(f, -EINVAL);
 }
@@ -241,7 +264,7 @@ static __attribute__((noinline)) weft_poll join_waits(struct weft_join *f, weft_
 
 static bool join_fits(const struct weft_join *f)
 {
-    return !f->into || !f->weft__bytes || f->weft__bytes == f->task->site->ret_bytes;
+    return !f->into || f->bytes == f->task->site->ret_bytes;
 }
 
 weft_poll weft_join_poll(void *frame, weft_cx *cx)
@@ -251,6 +274,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     if (!task || weft__task_is_lost(task)) return join_ends(f, -ECHILD);
     if (f->weft__at & JOIN_BEGUN) return join_waits(f, cx);
     f->weft__at |= JOIN_BEGUN;
+    weft__handle_spend(task, "weft_join");
     if (!join_fits(f)) return join_refuses(f);
     if (weft__state_is_complete(task)) return join_takes(f, NULL);
     struct weft__worker *w = cx->why ? NULL : inliner_of(task);
@@ -260,8 +284,54 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 
 int weft__join(weft_task *task, void *into, size_t bytes)
 {
-    struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
+    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
     int r = weft__run_from(weft_join_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+/* ---- wait ---- */
+
+enum { WAIT_LINKED = 1 };
+
+static struct weft__watcher *watcher_of(struct weft_wait *f)
+{
+    _Static_assert(sizeof(f->weft__watcher) == sizeof(struct weft__watcher), "a watcher fits its place");
+    return (void *)f->weft__watcher;
+}
+
+static weft_poll wait_ends(struct weft_wait *f, int ret)
+{
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
+{
+    weft__handle_check(f->task, "weft_wait");
+    if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
+    if (why) return wait_ends(f, why);
+    if (weft__watchers_add(f->task, watcher_of(f), cx->waker)) return wait_ends(f, 0);
+    f->weft__at = WAIT_LINKED;
+    return WEFT_PENDING;
+}
+
+weft_poll weft_wait_poll(void *frame, weft_cx *cx)
+{
+    struct weft_wait *f = frame;
+    int why = weft_cx_cancelled(cx);
+    /* In a forked child a watcher that was linked stays as it is: the table has forgotten it. */
+    if (!f->task || weft__task_is_lost(f->task)) return wait_ends(f, -ECHILD);
+    if (!f->weft__at) return wait_begins(f, why, cx);
+    if (weft__watchers_again(f->task, watcher_of(f))) return wait_ends(f, 0);
+    if (!why) return WEFT_PENDING;
+    weft__watchers_leave(watcher_of(f));
+    return wait_ends(f, why);
+}
+
+int weft__wait(weft_task *task)
+{
+    struct weft_wait f = {.task = task};
+    int r = weft__run_from(weft_wait_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
 

@@ -218,6 +218,10 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (!rt) return -ENOMEM;
     if (opts) rt->opts = *opts;
     store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
+    weft__unread_init(&rt->unread);
+#if defined(WEFT_DEBUG)
+    weft__lock_init(&rt->spent_lock, WEFT__RANK_SLAB);
+#endif
     r = weft__options_fill(&rt->opts);
     if (r < 0) goto out_free;
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
@@ -397,8 +401,14 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     struct weft_rt *expected = rt;
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
     weft__monitor_stop(rt);
-    if (!rt->current_thread) threads_stop(rt, rt->worker_count);
+    if (rt->current_thread) {
+        weft__spent_flush(&rt->workers[0]);
+    } else {
+        threads_stop(rt, rt->worker_count);
+    }
     weft__fork_delist(rt);
+    weft__spent_flush_outside(rt);
+    weft__unread_done(&rt->unread);
     parts_done(rt);
     return 0;
 }
@@ -424,7 +434,8 @@ void weft_rt_stats(const weft_rt *rt, weft_stats *into)
 {
     memset(into, 0, sizeof(*into));
     for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
-    into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed: a count */
+    into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed, both: counts */
+    into->unread_failures = load_relaxed(&rt->unread.total);
 }
 
 int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into)

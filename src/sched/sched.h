@@ -27,6 +27,8 @@
 #include "sched/runq.h"
 #include "sched/shard.h"
 #include "sched/slot.h"
+#include "sched/spent.h"
+#include "sched/unread.h"
 #include "sys/stack.h"
 #include "sys/stack_sizes.h"
 #include "sys/thread.h"
@@ -94,6 +96,9 @@ struct weft__worker {
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__thread thread;
+#if defined(WEFT_DEBUG)
+    struct weft__spent spent;       /* blocks that wait to be freed */
+#endif
 };
 
 struct weft_rt {
@@ -104,6 +109,11 @@ struct weft_rt {
     struct weft__stacks stacks;     /* of fibers that ask for no size */
     struct weft__stack_sizes stack_sizes;
     struct weft__guests guests;     /* where threads that are no workers get their blocks */
+    struct weft__unread unread;     /* failures that nobody reads */
+#if defined(WEFT_DEBUG)
+    struct weft__lock spent_lock;   /* rank slab; guards what follows */
+    struct weft__spent spent;       /* blocks freed from outside that wait */
+#endif
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
     char name[16];
     uint32_t worker_count;          /* constant */
@@ -160,6 +170,8 @@ static inline const char *weft__name_of(const struct weft_task *task)
 
 /* ---- spawn.c ---- */
 void weft__task_free(struct weft_task *task);                       /* a complete task without references */
+void weft__spent_flush(struct weft__worker *w);                     /* debug builds: frees what waits; by the owner */
+void weft__spent_flush_outside(struct weft_rt *rt);                 /* the same for what threads outside have freed */
 
 void weft__task_strip(struct weft_task *task);                      /* gives back what lies outside of the block */
 
@@ -173,6 +185,10 @@ static inline void *weft__frame_of(struct weft_task *task)
 static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *task)
 {
     if (__builtin_expect(task->ext || task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__task_strip(task);
+#if defined(WEFT_DEBUG)
+    if (weft__spent_waits(task)) task = weft__spent_put(&w->spent, task);
+    if (!task) return;
+#endif
     weft__state_free(task);
     weft__slab_free(&w->slab, task);
 }
@@ -184,7 +200,6 @@ void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* 
 /* One poll, and what follows from it. `joined` is the task whose handle the caller holds, or NULL: if that one ends, it is left to the caller. */
 void weft__worker_run(struct weft__worker *w, struct weft_task *task, const struct weft_task *joined);
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
-void weft__task_report_unread(const struct weft_site *site, int64_t failure); /* nobody will read it */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);

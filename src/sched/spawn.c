@@ -207,9 +207,60 @@ void weft__task_strip(struct weft_task *task)
     weft__free(task->ext);
 }
 
+/* Debug builds let a block wait before it is free (spent.h). */
+#if defined(WEFT_DEBUG)
+/* NULL: it waits. Else the one that is to be freed now. */
+static struct weft_task *wait_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    if (!weft__spent_waits(task) || weft__rt_is_lost(rt)) return task; /* lost: the lock may be held for ever */
+    weft__lock_take(&rt->spent_lock);
+    task = weft__spent_put(&rt->spent, task);
+    weft__lock_drop(&rt->spent_lock);
+    return task;
+}
+
+void weft__spent_flush(struct weft__worker *w)
+{
+    for (struct weft_task *task; (task = weft__spent_close(&w->spent));) {
+        weft__state_free(task);
+        block_free(w->rt, w, task);
+    }
+}
+
+void weft__spent_flush_outside(struct weft_rt *rt)
+{
+    for (;;) {
+        weft__lock_take(&rt->spent_lock);
+        struct weft_task *task = weft__spent_close(&rt->spent);
+        weft__lock_drop(&rt->spent_lock);
+        if (!task) return;
+        weft__state_free(task);
+        block_free(rt, NULL, task);
+    }
+}
+#else
+static struct weft_task *wait_outside(struct weft_rt *rt, struct weft_task *task)
+{
+    (void)rt;
+    return task;
+}
+
+void weft__spent_flush(struct weft__worker *w)
+{
+    (void)w;
+}
+
+void weft__spent_flush_outside(struct weft_rt *rt)
+{
+    (void)rt;
+}
+#endif
+
 static __attribute__((noinline)) void task_free_outside(struct weft_rt *rt, struct weft_task *task)
 {
     weft__task_strip(task);
+    task = wait_outside(rt, task);
+    if (!task) return;
     weft__state_free(task);
     block_free(rt, NULL, task);
 }

@@ -14,6 +14,8 @@
  */
 #include "sched/stop.h"
 
+#include "base/err.h"
+#include "sched/snapshot.h"
 #include "sys/clock.h"
 
 #include <errno.h>
@@ -28,10 +30,16 @@ struct sweep {
     bool name_them;
 };
 
-static void name_it(const struct weft_task *task)
+/* It may end at any moment: then there is nothing to say. */
+static void name_it(const struct weft_task *task, uint64_t state)
 {
-    const struct weft_site *site = task->site;
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", weft__name_of(task), site->file, site->line);
+    struct weft__snapshot s;
+    int r = weft__snapshot_take(task, state, &s);
+    if (r == 0) {
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", s.name, s.file, s.site.line);
+    } else if (r != -ESRCH) {
+        fprintf(stderr, "weft: a task does not stop; its name cannot be read: %s\n", weft__err_name(r));
+    }
 }
 
 static int visit(void *ctx, void *block, uint64_t state)
@@ -40,7 +48,7 @@ static int visit(void *ctx, void *block, uint64_t state)
     struct weft_task *task = block;
     if (state & WEFT__STATE_COMPLETE) return 0;
     s->live++;
-    if (s->name_them && s->live <= NAMED_MAX) name_it(task);
+    if (s->name_them && s->live <= NAMED_MAX) name_it(task, state);
     if (weft__state_cancel_id(task, weft__state_generation_of(state)) == WEFT__STATE_ENQUEUE) weft__rt_push_outside(s->rt, task, task);
     return 0;
 }

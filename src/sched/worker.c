@@ -17,16 +17,15 @@
  */
 #include "sched/sched.h"
 
-#include "base/err.h"
 #include "sys/clock.h"
 #include "task/fiber.h"
 #include "task/frame.h"
 #include "task/local.h"
 #include "task/orphan.h"
 #include "task/overflow.h"
+#include "task/watchers.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
@@ -201,12 +200,6 @@ int64_t weft__task_failure(struct weft_task *task)
     return closing || weft__state_is_cancelled(task) ? 0 : result;
 }
 
-void weft__task_report_unread(const struct weft_site *site, int64_t failure)
-{
-    fprintf(stderr, "weft: task '%s' (spawned at %s:%u) ended with %s, and nobody reads it\n", site->name, site->file, site->line,
-            weft__err_name((int)failure));
-}
-
 static __attribute__((noinline)) void tell_end(struct weft_rt *rt, const struct weft_task *task)
 {
     if (rt->opts.on_task_end) rt->opts.on_task_end(rt, task);
@@ -224,7 +217,8 @@ static void finish(struct weft__worker *w, struct weft_task *task)
         if (word & WEFT__STATE_DETACHED) failure = weft__task_failure(task);
     } while (!weft__join_end(task, &word, &done));
     if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (__builtin_expect(failure != 0, 0)) weft__task_report_unread(site, failure);
+    if (__builtin_expect(done.watched, 0)) weft__watchers_wake(task, &weft__sched);
+    if (__builtin_expect(failure != 0, 0)) weft__unread_add(&w->rt->unread, site, failure);
     if (done.free) weft__task_free_on(w, task);
 }
 
@@ -290,6 +284,7 @@ void weft__worker_main(void *arg)
         }
         weft__worker_run(w, task, NULL);
     }
+    weft__spent_flush(w);
     weft__slab_flush(&w->slab);
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     w->here->worker = NULL;

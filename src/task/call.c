@@ -206,13 +206,7 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
     return 0;
 }
 
-int weft__run_checked(weft_pollfn *poll, void *frame)
+int weft__run(weft_pollfn *poll, void *frame)
 {
     return weft__run_from(poll, frame, __builtin_return_address(0));
-}
-
-void weft__run(weft_pollfn *poll, void *frame)
-{
-    (void)weft__run_from(poll, frame,
-                         __builtin_return_address(0)); /* a refusal has been reported */
 }

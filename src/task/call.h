@@ -25,10 +25,8 @@
 
 /* Poll the frame to its end. Blocks: the fiber or the thread. Returns 0; -EDEADLK inside a poll: then
  * the frame was not polled, one line on stderr (once per place) names the task and the caller, and
- * a debug build aborts. */
-int weft__run_checked(weft_pollfn *poll, void *frame);
-
-/* The same for call forms of the library, which give the address they were called from. */
+ * a debug build aborts. For call forms of the library, which give the address they were called from;
+ * weft__run (weft/future.h) is the same for weft_run. */
 int weft__run_from(weft_pollfn *poll, void *frame, const void *caller);
 
 #endif

@@ -52,5 +52,6 @@ bool weft__join_end_waited(struct weft_task *child, uint64_t *word, struct weft_
      * touch comes before their free. The joiner's reference is still there, so we are not the last. */
     uint64_t before = fetch_add_release(&child->state, WEFT__STATE_COMPLETE - WEFT__STATE_SCHED - WEFT__STATE_TAKEN);
     weft_assert(weft__state_references_of(before) > 0);
+    done->watched = before & WEFT__STATE_WATCHED;
     return true;
 }

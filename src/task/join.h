@@ -37,6 +37,10 @@
  * drops the last. A failure that nobody will read is told by the completer, if it finds DETACHED,
  * else by the one who drops the handle of a complete child. There is one word to decide.
  *
+ * WATCHERS  Others may wait without owning the handle (watchers.h). The word from which COMPLETE is set
+ * says so: they are woken after COMPLETE and after the joiner was pushed. A child without references is
+ * watched by nobody.
+ *
  * Pairs: [join] join_poll -> end: the waker in the join word is valid. The result travels with
  * [state-done].
  * Threads: join_poll and withdraw by the joiner, one at a time; detach by the owner of the handle;
@@ -60,6 +64,7 @@ enum weft__join {
 
 struct weft__join_done {
     struct weft_waker joiner; /* claimed: to be pushed (weft__waker_push); or none */
+    bool watched;             /* weft__watchers_wake is to be called, with the child's address */
     bool free;                /* no references: the caller frees the block */
 };
 
@@ -104,9 +109,11 @@ static inline uint64_t weft__join_ending(const struct weft_task *child)
 static inline bool weft__join_end(struct weft_task *child, uint64_t *word, struct weft__join_done *done)
 {
     done->joiner = weft__waker_none();
+    done->watched = false;
     done->free = weft__state_references_of(*word) == 0;
     if (done->free) return weft__state_complete_unseen(child, *word) == WEFT__STATE_FREE;
     if (*word & WEFT__STATE_JOINER) return weft__join_end_waited(child, word, done);
+    done->watched = *word & WEFT__STATE_WATCHED;
     /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
      * with unref: its holder's last touch comes before our free, ours before its. */
     return cas_acq_rel(&child->state, word, *word + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));

@@ -32,7 +32,8 @@
  *     COMPLETE, one              -> same                        [unref]       acquire load    free
  *     ALIVE COMPLETE, none       -> free, generation + 1        [free]        relaxed store   give the block back
  * A task that yields keeps SCHED: its poller pushes it again and this word is not touched.
- * JOINER, TAKEN and DETACHED are the child's side of a join: their arrows are in join.h.
+ * JOINER, TAKEN and DETACHED are the child's side of a join: their arrows are in join.h. WATCHED is that
+ * of watchers: watchers.h.
  *
  * No wake is lost: claim is always a read-modify-write, also when it changes nothing. Suppose it
  * returned early because a *load* showed NOTIFIED: that load may be older than the begin_poll that
@@ -74,12 +75,15 @@
 #define WEFT__STATE_JOINER    UINT64_C(0x0020) /* the join word holds a waker, to be claimed at the end */
 #define WEFT__STATE_TAKEN     UINT64_C(0x0040) /* the completer has taken that waker and claims it */
 #define WEFT__STATE_DETACHED  UINT64_C(0x0080) /* the handle was dropped: nobody will read the result */
-#define WEFT__STATE_KNOWN     UINT64_C(0x00ff) /* all of these */
+#define WEFT__STATE_WATCHED   UINT64_C(0x0100) /* somebody watches or did: task/watchers.h; for life */
+#define WEFT__STATE_SPENT     UINT64_C(0x8000) /* debug builds: the handle was spent (sched/spent.h) */
+#define WEFT__STATE_KNOWN     UINT64_C(0x81ff) /* all of these */
 #define WEFT__STATE_FLAGS     UINT64_C(0xffff)
 
 #define WEFT__STATE_REF_SHIFT 16
 #define WEFT__STATE_REF       (UINT64_C(1) << WEFT__STATE_REF_SHIFT)
 #define WEFT__STATE_REFS_MAX  UINT32_C(0xffff)
+#define WEFT__STATE_REFS      (WEFT__STATE_REF * WEFT__STATE_REFS_MAX)
 #define WEFT__STATE_GEN_SHIFT 32
 
 /* What a transition asks of its caller. */
@@ -247,13 +251,14 @@ static inline enum weft__state_next weft__state_complete_unseen(struct weft_task
 
 /* The poll answered READY, of a task whose one reference is the caller's: the joiner ran it itself.
  * Nobody else can take a reference, wait for it or drop it; what complete_unseen says of the sweep
- * holds here too. Answers false, and has done nothing, if there are others. */
+ * holds here too. Answers false, and has done nothing, if there are or were others. */
 static inline bool weft__state_complete_own(struct weft_task *task)
 {
     uint64_t word = load_acquire(&task->state); /* [state-ref] with unref: others' last touches */
 
     weft_dassert(word & WEFT__STATE_SCHED);
-    if (weft__state_references_of(word) != 1) return false;
+    /* WATCHED with one reference: who watched has left. That is rare, and left to weft__join_end. */
+    if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) != WEFT__STATE_REF) return false;
     (void)weft__state_complete_unseen(task, word);
     return true;
 }

@@ -135,6 +135,37 @@ static weft_async(parent)
     weft_end;
 }
 
+/* The same with the arguments by name, in any order, and some of them left out. */
+struct names {
+    WEFT_FRAME(int);
+    struct weft_join join;
+    int sum;
+    short narrow;
+};
+static weft_async(names)
+{
+    weft_begin;
+    weft_await(f->join, weft_join, .task = weft_spawn(delayed_sum, 2, 3), .into = &f->sum,
+               .bytes = sizeof(f->sum));
+    CHECK(f->join.ret == 0 && f->sum == 5);
+    weft_await(f->join, weft_join, .into = &f->narrow, .bytes = sizeof(f->narrow),
+               .task = weft_spawn(delayed_sum, 1, 2));
+    CHECK_EQ(f->join.ret, -EINVAL);
+    weft_await(f->join, weft_join, .task = weft_spawn(delayed_sum, 1, 2));
+    CHECK_EQ(f->join.ret, 0);
+    weft_await(f->join, weft_join, weft_spawn(delayed_sum, 1, 2));
+    CHECK_EQ(f->join.ret, 0);
+    weft_await(f->join, weft_join, weft_spawn(delayed_sum, 4, 2), &f->sum, sizeof(f->sum));
+    CHECK(f->join.ret == 0 && f->sum == 6);
+    weft_await(f->join, weft_join, .task = weft_spawn(delayed_sum, 1, 2), .into = &f->sum,
+               .ret = 0);
+    CHECK_EQ(f->join.ret, -EINVAL); /* left out, it fits no result */
+    weft_await(f->join, weft_join);
+    CHECK_EQ(f->join.ret, -ECHILD);
+    weft_return(f->sum);
+    weft_end;
+}
+
 static void check_joins(void)
 {
     int sum = 0;
@@ -179,6 +210,7 @@ static int app(void)
     CHECK_EQ(weft_run(many, &heap), 4 * 7 - 1);
     CHECK_EQ(weft_run(nothing), 0);
     CHECK_EQ(weft_run(parent), 42);
+    CHECK_EQ(weft_run(names), 6);
     pair = weft_run(paired, 1.5);
     CHECK(pair.x == 3.0 && strcmp(pair.word, "two") == 0);
     CHECK_EQ(weft_join(weft_spawn(paired, .x = 4), &pair), 0);

@@ -142,11 +142,11 @@ static void suspend(void)
     on_fiber = self, running = task; /* current_cx is the new poll's */
 }
 
-void weft__run(weft_pollfn *poll, void *frame)
+int weft__run(weft_pollfn *poll, void *frame)
 {
     weft_cx cx = {.waker = {THREAD_WAKER}};
 
-    if (running && !on_fiber) die("weft_run in a stackless poll");
+    if (running && !on_fiber) return -EDEADLK;
     for (;;) {
         struct fiber *self = on_fiber;
         weft_cx *used = self ? current_cx : &cx;
@@ -154,7 +154,7 @@ void weft__run(weft_pollfn *poll, void *frame)
         thread_woken = self ? thread_woken : false;
         weft_poll answer = poll(frame, used);
         on_fiber = self;
-        if (answer == WEFT_READY) return;
+        if (answer == WEFT_READY) return 0;
         if (self)
             suspend();
         else if (!turn() && !thread_woken)
@@ -202,7 +202,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
         return WEFT_PENDING;
     }
     const struct weft_site *site = t->head.site;
-    f->ret = f->into && f->weft__bytes != site->ret_bytes ? -EINVAL : 0;
+    f->ret = f->into && f->bytes != site->ret_bytes ? -EINVAL : 0;
     if (f->into && f->ret == 0) memcpy(f->into, t->frame + site->ret_at, site->ret_bytes);
     unref(t);
     return WEFT_READY;
@@ -210,10 +210,9 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
 
 int weft__join(weft_task *task, void *into, size_t bytes)
 {
-    if (running && !on_fiber) return -EDEADLK;
-    struct weft_join f = {.task = task, .into = into, .weft__bytes = bytes};
-    weft__run(weft_join_poll, &f);
-    return f.ret;
+    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
+    int r = weft__run(weft_join_poll, &f);
+    return r < 0 ? r : f.ret;
 }
 
 void weft_cancel(weft_task *task)
@@ -273,10 +272,9 @@ weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 
 int weft__yield(void)
 {
-    if (running && !on_fiber) return -EDEADLK;
     struct weft_yield f = {.ret = 0};
-    weft__run(weft_yield_poll, &f);
-    return f.ret;
+    int r = weft__run(weft_yield_poll, &f);
+    return r < 0 ? r : f.ret;
 }
 
 /* ---- fibers ---------------------------------------------------------------------------------------------------------- */

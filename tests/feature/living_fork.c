@@ -91,6 +91,9 @@ static void fresh_workers_work(int workers)
         CHILD_NEEDS(weft_join(weft_spawn(thrice, .a = i), &got) == 0 && got == 3 * i);
         CHILD_NEEDS(weft_join(weft_spawn(summed, .a = i, .b = 1), &got) == 0 && got == i + 1);
         CHILD_NEEDS(weft_run(thrice, .a = i) == 3 * i);
+        weft_task *watched = weft_go(twice, i);
+        CHILD_NEEDS(weft_wait(watched) == 0);
+        CHILD_NEEDS(weft_join(watched, &got) == 0 && got == 2 * i);
     }
     CHILD_NEEDS(weft_rt_stop(rt, -1) == 0);
 }
@@ -172,6 +175,8 @@ static void forks_from_a_thread(struct crew *crew)
         weft_waker_wake(kept[0]);
         weft_waker_wake_signal(kept[1]);
         weft_waker_unref(kept[1]);
+        CHILD_NEEDS(weft_wait(done) == -ECHILD);
+        CHILD_NEEDS(weft_wait(asleep[0]) == -ECHILD);
         CHILD_NEEDS(weft_join(done, &got) == -ECHILD);
         CHILD_NEEDS(weft_join(asleep[0], &got) == -ECHILD);
         CHILD_NEEDS(weft_detach(asleep[1]) == 0);
@@ -455,4 +460,61 @@ TEST_WITH(fork_beside_threads_that_hold_locks, .timeout_s = 240)
         ASSERT_OK(crowd[i].wrong);
     }
     ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+/* ---- while others wait ---------------------------------------------------------------------------------------- */
+
+/* Watches a task, and forks in the middle of the poll that has linked the watcher. */
+struct forks_at_once {
+    WEFT_FRAME(int);
+    weft_task *task;
+    struct weft_wait wait;
+    bool began;
+    pid_t child;
+};
+static weft_poll forks_at_once_poll(void *frame, weft_cx *cx)
+{
+    struct forks_at_once *f = frame;
+    if (!f->began) {
+        f->began = true;
+        f->wait = (struct weft_wait){.task = f->task};
+        if (weft_wait_poll(&f->wait, cx) == WEFT_READY) return WEFT_READY;
+        f->child = fork();
+        if (f->child > 0) weft_cancel(f->task);
+    }
+    weft_poll r = weft_wait_poll(&f->wait, cx);
+    f->ret = f->wait.ret;
+    return r;
+}
+
+/* The forking thread's own watcher is linked at that moment, beside those of others. */
+static void forks_while_it_watches(struct crew *crew)
+{
+    weft_waker kept = {0};
+    weft_task *task = weft_spawn(forever, .into = &kept);
+    weft_task *shared = weft_ref(task);
+    (void)crew;
+    struct forks_at_once f = {.task = task};
+    weft__run(forks_at_once_poll, &f);
+    if (f.child == 0) {
+        CHILD_NEEDS(f.ret == -ECHILD);
+        fresh_workers_work(1);
+        _exit(0);
+    }
+    ASSERT_EQ(f.ret, 0);
+    ASSERT_EQ(exit_code_of(f.child), 0);
+    weft_unref(shared);
+    ASSERT_OK(weft_join(task, (int *)NULL));
+    weft_waker_unref(kept); /* none, if it was cancelled before its first poll */
+}
+
+TEST(living_fork_while_the_thread_watches)
+{
+    static const int sizes[] = {1, 2};
+    for (int i = 0; i < 2; i++) {
+        struct crew crew;
+        crew_start(&crew, sizes[i]);
+        forks_while_it_watches(&crew);
+        crew_stop(&crew);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a task gives back: results of every size and sign, structs, frames of any size; failures that
- * nobody reads.
+ * nobody reads; what weft_run gives where it must not be.
  */
 #include "crew.h"
 #include "death.h"
@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 
 /* ---- results: every size and sign ---------------------------------------------------------------- */
@@ -202,4 +204,126 @@ TEST(task_failures_that_nobody_reads_are_reported)
     ASSERT(strstr(d.said, "task 'echo_i8'"));
     ASSERT(strstr(d.said, "EAGAIN"));
     ASSERT(!strstr(d.said, "echo_u32"));
+}
+
+static _Atomic uint32_t failing;
+
+static int fails_when_told(void)
+{
+    while (load_relaxed(&failing) == 0) /* relaxed: a number */
+        if (weft_yield() < 0) break;
+    return -EPIPE;
+}
+
+static int stops_when_told(void)
+{
+    int r;
+    do {
+        r = weft_yield();
+    } while (r == 0);
+    return r;
+}
+
+/* Fifty handles of one place: dropped before the end, after it, at any moment, and some joined. */
+static void fails_often(void *workers)
+{
+    struct crew crew;
+    weft_stats stats;
+    weft_task *task[50];
+    crew_start(&crew, *(int *)workers);
+    for (int i = 0; i < 50; i++) {
+        store_relaxed(&failing, i % 3 == 0);
+        task[i] = weft_go(fails_when_told);
+        if (i % 3 == 1 && weft_detach(task[i]) < 0) _exit(2);
+        store_relaxed(&failing, 1);
+        int r = 0;
+        if (i % 10 == 2 && i % 3 != 1) {
+            if (weft_join(task[i], &r) < 0 || r != -EPIPE) _exit(3);
+        } else if (i % 3 != 1 && weft_detach(task[i]) < 0) {
+            _exit(4);
+        }
+    }
+    do {
+        weft_rt_stats(crew.rt, &stats);
+        sched_yield();
+    } while (stats.unread_failures < 46);
+    store_relaxed(&failing, 0);
+    (void)weft_detach(weft_go(stops_when_told)); /* cancelled by the stop: no failure */
+    crew_stop(&crew);
+}
+
+/* i = 2, 12, 22, 32, 42 are joined, but for 22, which was dropped early: 46 go unread. */
+TEST(task_failures_of_one_place_are_reported_once_and_counted)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        int workers = crew_sizes[i];
+        struct death d = death_of(fails_often, &workers);
+        const char *first = strstr(d.said, "nobody reads it");
+        ASSERT_EQ(d.signal, 0);
+        ASSERT_EQ(d.code, 0);
+        ASSERT(first);
+        ASSERT_NULL(strstr(first + 1, "nobody reads it"));
+        ASSERT(strstr(d.said, "45 more like it: task 'fails_when_told'"));
+    }
+}
+
+/* ---- weft_run where it must not be ------------------------------------------------------------------ */
+
+struct run_results {
+    signed char i8;
+    short i16;
+    int i32;
+    long i64;
+    unsigned u32;
+    void *pointer;
+    long part;
+};
+
+__attribute__((noinline)) static void helper_that_runs(struct run_results *got)
+{
+    got->i8 = weft_run(echo_i8, 1);
+    got->i16 = weft_run(echo_i16, 1);
+    got->i32 = weft_run(echo_i32, 1);
+    got->i64 = weft_run(echo_i64, 1);
+    got->u32 = weft_run(echo_u32, 1);
+    got->pointer = weft_run(echo_pointer, got);
+    got->part = weft_run(fill, .base = 1).part[3];
+}
+
+struct misled_to_run {
+    WEFT_FRAME(int);
+    struct run_results *got;
+};
+static weft_async(misled_to_run)
+{
+    weft_begin;
+    helper_that_runs(f->got);
+    weft_end;
+}
+
+static void run_inside_a_poll(void *unused)
+{
+    struct crew crew;
+    struct run_results got = {.u32 = 9, .pointer = &got, .part = 9};
+    (void)unused;
+    crew_start(&crew, 1);
+    if (weft_join(weft_spawn(misled_to_run, &got), NULL) < 0) _exit(3);
+    crew_stop(&crew);
+    bool signed_ones = got.i8 == -EDEADLK && got.i16 == -EDEADLK && got.i32 == -EDEADLK && got.i64 == -EDEADLK;
+    bool others = got.u32 == 0 && !got.pointer && got.part == 0;
+    _exit(signed_ones && others ? 0 : 4);
+}
+
+/* A signed integer says why; what cannot is zero. Debug builds stop there. */
+TEST(task_run_inside_a_poll_is_refused)
+{
+    struct death d = death_of(run_inside_a_poll, NULL);
+    ASSERT(strstr(d.said, "'misled_to_run'"));
+    ASSERT(strstr(d.said, "waits inside a poll"));
+#ifdef WEFT_DEBUG
+    ASSERT_EQ(d.signal, SIGABRT);
+#else
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+#endif
 }

@@ -12,6 +12,7 @@
 #include "task/join.h"
 #include "task/state.h"
 #include "task/waker.h"
+#include "task/watchers.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -75,6 +76,7 @@ static inline void pool_end(struct pool *pool, struct weft_task *task)
     struct weft__join_done done = ending_complete(task);
     if (done.free) pool->free(task);
     weft__waker_push(done.joiner, &pool->sched);
+    if (done.watched) weft__watchers_wake(task, &pool->sched);
 }
 
 static inline void pool_run_one(struct pool *pool, struct weft_task *task)

@@ -95,6 +95,8 @@ int calls(void)
     return weft_detach(weft_spawn(too_wide));
 #elif MISTAKE == 17 /* an option of weft_go that does not exist. expect: named .stack.|designator .stack. */
     return weft_detach(weft_go_as((.stack = 5), two, 1, "x"));
+#elif MISTAKE == 19 /* wait for something that is no task. expect: incompatible */
+    return weft_wait(&three);
 #elif MISTAKE == 18 /* join into something that is no pointer. expect: invalid type argument|requires pointer operand */
     return weft_join(weft_go(two, 1, "x"), three);
 #else
@@ -120,10 +122,14 @@ int calls(void)
 #define BODY weft_emit(1)
 #elif MISTAKE == 37 /* an await as an expression. expect: expected expression */
 #define BODY f->got = weft_await(f->s, weft_yield)
-#elif MISTAKE == 38 /* join by name, where the size of the result could not be seen. expect: expected expression */
+#elif MISTAKE == 38 /* join by name, without the size of the result, which cannot be seen. expect: weft_join_by_name_takes_bytes_too|expected expression */
 #define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got)
 #elif MISTAKE == 40 /* a block of a fiber. expect: WEFT_PINNED is for fibers and threads */
 #define BODY WEFT_PINNED f->got = 1
+#elif MISTAKE == 41 /* join with an argument too many. expect: excess */
+#define BODY weft_await(f->j, weft_join, f->t, &f->got, sizeof(f->got), 1)
+#elif MISTAKE == 42 /* join with an argument that does not exist. expect: named .size.|designator .size. */
+#define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got, .size = 4)
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else

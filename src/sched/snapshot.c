@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * snapshot - copy, then look whether it was worth it; the idea is in snapshot.h.
+ */
+#include "sched/snapshot.h"
+
+#include "sched/sched.h"
+#include "sys/membarrier.h"
+#include "sys/peek.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What can be read is known by pages of at least this size. */
+#define PAGE_MIN 4096
+
+/* A text of unknown length, cut to fit. It may end right before a page that is not there. */
+static int peek_text(const char *from, char *into)
+{
+    size_t used = 0;
+
+    while (used < WEFT__SNAPSHOT_TEXT - 1) {
+        size_t n = PAGE_MIN - ((uintptr_t)from + used) % PAGE_MIN;
+        if (n > WEFT__SNAPSHOT_TEXT - 1 - used) n = WEFT__SNAPSHOT_TEXT - 1 - used;
+        int r = weft__peek(from + used, into + used, n);
+        if (r < 0) return r;
+        if (memchr(into + used, '\0', n)) return 0;
+        used += n;
+    }
+    into[used] = '\0';
+    return 0;
+}
+
+/* Its own name, if it has one. */
+static int peek_name(const struct weft_task *copy, struct weft__snapshot *into)
+{
+    struct weft__ext ext = {.name = into->site.name};
+
+    if (copy->ext) {
+        int r = weft__peek(copy->ext, &ext, sizeof(ext));
+        if (r < 0) return r;
+    }
+    return peek_text(ext.name ? ext.name : into->site.name, into->name);
+}
+
+static int copy_all(const struct weft_task *task, struct weft__snapshot *into)
+{
+    struct weft_task copy;
+
+    int r = weft__peek(task, &copy, sizeof(copy));
+    if (r < 0) return r;
+    into->scope = copy.scope;
+    into->wait = load_relaxed(&copy.wait); /* relaxed, all: of a copy that is ours */
+    into->polls = load_relaxed(&copy.polls);
+    into->since = load_relaxed(&copy.since);
+    r = weft__peek(copy.site, &into->site, sizeof(into->site));
+    if (r < 0) return r;
+    r = peek_name(&copy, into);
+    if (r < 0) return r;
+    return peek_text(into->site.file, into->file);
+}
+
+/* Between the copy and the look. */
+static int order_the_look(void)
+{
+#if defined(__x86_64__)
+    return 0; /* the copy was a system call, and stores appear in their order */
+#else
+    return weft__membarrier();
+#endif
+}
+
+static bool same_task(uint64_t before, uint64_t after)
+{
+    if (weft__state_generation_of(before) != weft__state_generation_of(after)) return false;
+    return (after & WEFT__STATE_ALIVE) && !(after & WEFT__STATE_COMPLETE);
+}
+
+int weft__snapshot_take(const struct weft_task *task, uint64_t state, struct weft__snapshot *into)
+{
+    int copied = copy_all(task, into);
+    int ordered = order_the_look();
+
+    into->state = weft__state_look(task);
+    if (!same_task(state, into->state))
+        return -ESRCH; /* also if it could not be copied: this is why */
+    if (copied < 0) return copied;
+    into->id = weft__slab_id_of(task, weft__state_generation_of(state));
+    return ordered;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * membarrier - the expedited kind, which wants to be announced.
+ */
+#include "sys/membarrier.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int call(int command)
+{
+    int r = weft__fault(WEFT__FAULT_MEMBARRIER);
+    if (r < 0) return r;
+    return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+}
+
+int weft__membarrier(void)
+{
+    int r = call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    if (r != -EPERM) return r;
+    /* The process has not announced it yet, or is a child that forked since. */
+    r = call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    return r < 0 ? r : call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
