@@ -43,8 +43,11 @@ enum weft__join weft__join_withdraw(struct weft_task *child, struct weft_waker j
 
 bool weft__join_end_waited(struct weft_task *child, uint64_t *word, struct weft__join_done *done)
 {
+    uint64_t seen = *word;
     /* [join] with join_poll: the waker. It fails if the joiner has left, among others. */
-    if (!cas_acquire(&child->state, word, *word ^ (WEFT__STATE_JOINER | WEFT__STATE_TAKEN))) return false;
+    bool taken = cas_acquire(&child->state, &seen, seen ^ (WEFT__STATE_JOINER | WEFT__STATE_TAKEN));
+    *word = seen;
+    if (!taken) return false;
     uintptr_t waker = load_relaxed(&child->join); /* relaxed: acquired with JOINER */
     done->joiner = weft__waker_claim((struct weft_waker){waker});
 

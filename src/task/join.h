@@ -82,11 +82,14 @@ enum weft__join weft__join_withdraw(struct weft_task *child, struct weft_waker j
  * child's result first can. `*next` is FREE or NOTHING, as of weft__state_unref. */
 static inline bool weft__join_detach(struct weft_task *child, uint64_t *word, enum weft__state_next *next)
 {
-    weft_assert(!(*word & WEFT__STATE_DETACHED)); /* a handle is dropped once */
-    weft_assert(weft__state_references_of(*word) > 0);
+    uint64_t seen = *word;
+    weft_assert(!(seen & WEFT__STATE_DETACHED)); /* a handle is dropped once */
+    weft_assert(weft__state_references_of(seen) > 0);
     /* [state-ref] with end and unref, both ways; [state-done] with end: as unref */
-    if (!cas_acq_rel(&child->state, word, (*word | WEFT__STATE_DETACHED) - WEFT__STATE_REF)) return false;
-    bool last = (*word & WEFT__STATE_COMPLETE) && weft__state_references_of(*word) == 1;
+    bool dropped = cas_acq_rel(&child->state, &seen, (seen | WEFT__STATE_DETACHED) - WEFT__STATE_REF);
+    *word = seen;
+    if (!dropped) return false;
+    bool last = (seen & WEFT__STATE_COMPLETE) && weft__state_references_of(seen) == 1;
     *next = last ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
     return true;
 }
@@ -108,15 +111,17 @@ static inline uint64_t weft__join_ending(const struct weft_task *child)
  * When it answers true and `done->free` is false, the child must not be touched again. */
 static inline bool weft__join_end(struct weft_task *child, uint64_t *word, struct weft__join_done *done)
 {
+    uint64_t seen = *word;
     done->joiner = weft__waker_none();
-    done->watched = false;
-    done->free = weft__state_references_of(*word) == 0;
-    if (done->free) return weft__state_complete_unseen(child, *word) == WEFT__STATE_FREE;
-    if (*word & WEFT__STATE_JOINER) return weft__join_end_waited(child, word, done);
-    done->watched = *word & WEFT__STATE_WATCHED;
+    done->watched = seen & WEFT__STATE_WATCHED;
+    done->free = weft__state_references_of(seen) == 0;
+    if (done->free) return weft__state_complete_unseen(child, seen) == WEFT__STATE_FREE;
+    if (seen & WEFT__STATE_JOINER) return weft__join_end_waited(child, word, done);
     /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
      * with unref: its holder's last touch comes before our free, ours before its. */
-    return cas_acq_rel(&child->state, word, *word + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
+    bool ended = cas_acq_rel(&child->state, &seen, seen + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
+    *word = seen;
+    return ended;
 }
 
 #endif
