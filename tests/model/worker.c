@@ -18,6 +18,7 @@
 #define weft__alloc          model_alloc
 #define weft__free           model_free
 
+#include "../harness/ending.h"
 #include "sched/idle.c"
 #include "sched/inbox.c"
 #include "sched/inject.c"
@@ -135,9 +136,9 @@ void weft__slab_share(struct weft__slab *slab)
     (void)slab;
 }
 
-int weft__overflow_thread_init(struct weft__altstack *altstack)
+int weft__overflow_thread_init(struct weft__altstack *a)
 {
-    (void)altstack;
+    (void)a;
     return -ENOMEM;
 }
 
@@ -166,7 +167,7 @@ void weft__scribble(void)
  * are pushed by workers or by weft__rt_push_outside. */
 static void unreached(void)
 {
-    model_assert(!"not part of the model");
+    model_fail_at("not part of the model", __FILE__, __LINE__);
 }
 
 /* clang-format off */
@@ -174,10 +175,10 @@ const uint64_t weft__no_stack;
 const char *weft__err_name(int error) { (void)error; unreached(); return ""; }
 void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }
 void weft__orphan_returns(void) { unreached(); __builtin_trap(); }
-void weft__overflow_thread_done(struct weft__altstack *altstack) { (void)altstack; unreached(); }
-void weft__rt_hold(struct weft_rt *of) { (void)of; unreached(); }
-void weft__rt_release(struct weft_rt *of) { (void)of; unreached(); }
-void weft__rt_signal(struct weft_rt *of) { (void)of; unreached(); }
+void weft__overflow_thread_done(struct weft__altstack *a) { (void)a; unreached(); }
+void weft__rt_hold(struct weft_rt *rt) { (void)rt; unreached(); }
+void weft__rt_release(struct weft_rt *rt) { (void)rt; unreached(); }
+void weft__rt_signal(struct weft_rt *rt) { (void)rt; unreached(); }
 weft_rt *weft_rt_current(void) { unreached(); return NULL; }
 void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk)
@@ -305,8 +306,10 @@ static void worker_runs(void *arg)
 static void end(void)
 {
     model_join();
-    for (unsigned i = 0; i < goal; i++)
+    for (unsigned i = 0; i < goal; i++) {
         model_assert(polled[i] == 1);
+        model_assert(ending_detach(&jobs[i].task) == WEFT__STATE_FREE); /* it has ended */
+    }
     if (model_mutant == RIGHT_KEPT) return;            /* to be seen by what follows from it */
     model_assert(weft__idle_searching(&rt.idle) == 0); /* every right was given back */
     model_assert(weft__idle_sleeping(&rt.idle) == 0);
