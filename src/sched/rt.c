@@ -6,9 +6,7 @@
  *
  * WHAT OUTLIVES A STOP  A handle or a kept waker refers to a task that has ended, and a thread outside may be about to tell a sleeper of a task that has
  * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads, stacks and fds go with the stop.
- *     held = WEFT__HELD_OPEN - blocks freed from outside + threads in a push from outside         while it is open
- *     held = blocks that are still referred to           + threads in a push from outside         once it has stopped; at zero the memory goes
- * Stop adds the difference: blocks handed out less those that workers freed, known exactly since both have ended. Pairs: [rt-held].
+ * The count is held.h's. Stop adds the difference: blocks handed out less those that workers freed, known exactly since both have ended.
  */
 #include "sched/sched.h"
 
@@ -172,13 +170,12 @@ static void memory_done(struct weft_rt *rt)
 
 void weft__rt_hold(struct weft_rt *rt)
 {
-    fetch_add_relaxed(&rt->held, 1); /* relaxed: something else still holds the runtime */
+    weft__held_one_more(&rt->held);
 }
 
 static void held_change(struct weft_rt *rt, int64_t change)
 {
-    /* [rt-held] with itself: every last touch comes before the memory goes */
-    if (fetch_add_acq_rel(&rt->held, change) + change == 0) memory_done(rt);
+    if (weft__held_change(&rt->held, change)) memory_done(rt);
 }
 
 void weft__rt_release(struct weft_rt *rt)

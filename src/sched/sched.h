@@ -18,6 +18,7 @@
 #include "base/rand.h"
 #include "base/slab.h"
 #include "sched/guest.h"
+#include "sched/held.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
@@ -140,9 +141,6 @@ enum weft__stage {
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
     WEFT__LOST,                     /* in the child of a fork: the threads stayed with the parent */
 };
-
-/* In `held` until the runtime has stopped. More than there can ever be blocks and threads. */
-#define WEFT__HELD_OPEN (INT64_C(1) << 62)
 
 /* relaxed: one writer, and readers want a number. */
 static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)

@@ -7,6 +7,7 @@
  * Threads: any. Pairs: [rt-gate].
  */
 #include "base/alloc.h"
+#include "sched/gate.h"
 #include "sched/pool.h"
 #include "sched/sched.h"
 #include "task/ext.h"
@@ -97,27 +98,12 @@ out_block:
     return NULL;
 }
 
-/* From outside: be seen by a runtime that closes, or see that it does. */
-static bool gate_enter(struct weft_rt *rt)
-{
-    fetch_add_acq_rel(&rt->gate, 1); /* [rt-gate] with stop: it waits for us, or we see that it closes */
-    fence_seq_cst();                 /* [rt-gate] with stop: store buffering, our count against its stage */
-    if (load_relaxed(&rt->stage) == WEFT__OPEN) return true; /* relaxed: ordered by the fence */
-    fetch_sub_release(&rt->gate, 1); /* [rt-gate] with stop */
-    return false;
-}
-
-static void gate_leave(struct weft_rt *rt)
-{
-    fetch_sub_release(&rt->gate, 1); /* [rt-gate] with stop: the task is in the registry */
-}
-
 static struct weft_task *task_new_outside(struct weft_rt *asked, const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft_rt *rt = asked ? asked : weft_rt_current();
-    if (!rt || !gate_enter(rt)) return NULL;
+    if (!rt || !weft__gate_enter(rt)) return NULL;
     struct weft_task *task = block_new(rt, NULL, site, opts);
-    if (!task) gate_leave(rt);
+    if (!task) weft__gate_leave(rt);
     return task;
 }
 
@@ -139,9 +125,9 @@ static struct weft_task *task_new_in_pool(const struct weft_site *site, const we
     struct weft_rt *asked = weft__place_rt(opts);
     if (!rt || (asked && asked != rt)) return NULL;
     struct weft__worker *w = own_worker(rt);
-    if (!w && !gate_enter(rt)) return NULL;
+    if (!w && !weft__gate_enter(rt)) return NULL;
     struct weft_task *task = block_from_pool(rt, w, site, opts);
-    if (!task && !w) gate_leave(rt);
+    if (!task && !w) weft__gate_leave(rt);
     return task;
 }
 
@@ -173,7 +159,7 @@ static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, str
 {
     fetch_add_relaxed(&rt->spawned_outside, 1); /* relaxed: a count */
     weft__rt_push_outside(rt, task, task);
-    gate_leave(rt);
+    weft__gate_leave(rt);
 }
 
 static __attribute__((noinline)) void tell_spawn(struct weft_rt *rt, const struct weft_task *task)

@@ -15,6 +15,7 @@
 #include "sched/stop.h"
 
 #include "base/err.h"
+#include "sched/gate.h"
 #include "sched/snapshot.h"
 #include "sys/clock.h"
 
@@ -86,13 +87,6 @@ static void let_them_run(struct weft_rt *rt, unsigned round)
     (void)weft__futex_wait(&nobody, 0, weft__clock_now() + pause_ns);
 }
 
-static void gate_close(struct weft_rt *rt)
-{
-    store_release(&rt->stage, WEFT__CLOSING); /* [rt-stage] with the workers */
-    fence_seq_cst();                          /* [rt-gate] with spawn: store buffering, our stage against their count */
-    while (load_acquire(&rt->gate) != 0) weft__thread_yield(); /* [rt-gate] with spawn: what they made is in the registry */
-}
-
 /* Time is up: names them. Nobody there to be named: they have ended just now, or dodge the sweeps. */
 static int give_up(struct weft_rt *rt)
 {
@@ -106,7 +100,7 @@ static int give_up(struct weft_rt *rt)
 int weft__stop_tasks(struct weft_rt *rt, int64_t timeout_ns)
 {
     int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
-    gate_close(rt);
+    weft__gate_close(rt);
     for (unsigned round = 0; sweep_once(rt, false) > 0 || !all_ended(rt); round++) {
         if (weft__clock_now() >= until) return give_up(rt);
         let_them_run(rt, round);

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The worker's loop, proven as it is: weft__worker_main takes, offers, searches, re-scans, parks,
+ * is woken, polls and leaves, with the library's own queues, at a ring of 4. Every task is polled
+ * once, whole; no worker sleeps upon one; all leave when the runtime stops, and give their rights
+ * back.
+ *
+ * idle.c proves the protocol with a loop of its own; here the loop is find.c's and worker.c's.
+ * Work that is left behind shows as a lost wake-up: the poll that comes last stops the runtime, so
+ * when it does not come everybody sleeps for ever.
+ *
+ * Rounds of the search: one (spin_us is 0). The clock stands still: a backlog is offered when a
+ * case says so, and a thief stays deaf after its first theft. What the loop does for a real thread
+ * alone (its stack, its signal stack, its timers) is left out.
+ */
+#define WEFT__RUNQ_CAP       4
+#define WEFT__OVERFLOW_BATCH 2
+#define weft__alloc          model_alloc
+#define weft__free           model_free
+
+#include "../harness/ending.h"
+#include "sched/idle.c"
+#include "sched/inbox.c"
+#include "sched/inject.c"
+#include "sched/overflow.c"
+#include "sched/park.c"
+#include "sched/runq.c"
+#include "sched/sched.h"
+#include "sched/watch.c"
+#include "task/join.c"
+#include "task/state.c"
+#include "task/waker.c"
+
+#include <string.h>
+
+/* ---- a thread of its own for each: they are one to the compiler ---- */
+
+static struct weft__here heres[MODEL_THREADS_MAX];
+#define weft__here() (&heres[model_self()])
+
+/* ---- broken twins: what the loop calls, and gets something else ---- */
+
+enum {
+    HONEST,
+    INJECT_NOT_SCANNED,     /* a worker on its way to sleep does not look there again */
+    INBOX_NOT_SCANNED,      /* nor there */
+    RINGS_NOT_SCANNED,      /* nor there */
+    OUTSIDER_WITHOUT_FENCE, /* a thread outside looks for sleepers, perhaps before its push */
+    OFFER_WITHOUT_FENCE,    /* the look in the loop is a hint */
+    INBOX_WITHOUT_FENCE,    /* who pushed there looks without one */
+    RIGHT_KEPT,             /* a worker that found something stays a searcher in the idle word */
+    FINDER_KEEPS_QUIET,     /* gives the right back, and passes nothing on */
+    STOPS_AFTER_THE_WAKE,   /* the stage is stored when all have been unparked */
+};
+
+static bool twin_inject_empty(struct weft__inject *q)
+{
+    return model_mutant == INJECT_NOT_SCANNED || weft__inject_empty(q);
+}
+
+static bool twin_inbox_empty(struct weft__inbox *inbox)
+{
+    return model_mutant == INBOX_NOT_SCANNED || weft__inbox_empty(inbox);
+}
+
+static uint32_t twin_runq_length(struct weft__runq *ring)
+{
+    return model_mutant == RINGS_NOT_SCANNED ? 0 : weft__runq_length(ring);
+}
+
+static bool twin_idle_look(const struct weft__idle *idle)
+{
+    return model_mutant == OFFER_WITHOUT_FENCE ? weft__idle_hint(idle) : weft__idle_look(idle);
+}
+
+static bool twin_search_end(struct weft__idle *idle, uint32_t worker)
+{
+    if (model_mutant == RIGHT_KEPT) return false;
+    return weft__idle_search_end(idle, worker) && model_mutant != FINDER_KEEPS_QUIET;
+}
+
+static uint32_t twin_submit(struct weft__idle *idle)
+{
+    if (model_mutant != OUTSIDER_WITHOUT_FENCE) return weft__idle_submit(idle);
+    return weft__idle_wake_one(idle, WEFT__IDLE_NOBODY);
+}
+
+static bool twin_wake(struct weft__idle *idle, uint32_t worker)
+{
+    if (model_mutant != INBOX_WITHOUT_FENCE) return weft__idle_wake(idle, worker);
+    uint64_t word = load_relaxed(word_of(idle, worker));
+    while (word & bit_of(worker)) {
+        uint64_t next = word - bit_of(worker) + SEARCHER;
+        if (cas_acquire(word_of(idle, worker), &word, next)) return true;
+    }
+    return false;
+}
+
+/* ---- the loop ---- */
+
+#define weft__inject_empty    twin_inject_empty
+#define weft__inbox_empty     twin_inbox_empty
+#define weft__runq_length     twin_runq_length
+#define weft__idle_look       twin_idle_look
+#define weft__idle_search_end twin_search_end
+#include "sched/find.c"
+#undef weft__runq_length
+#define weft__idle_submit twin_submit
+#define weft__idle_wake   twin_wake
+#include "sched/place.c"
+#include "sched/worker.c"
+
+/* ---- what it calls elsewhere ---- */
+
+#define NOW INT64_C(1000000000)
+
+int64_t weft__clock_now(void)
+{
+    return NOW;
+}
+
+uint64_t weft__rand_below(struct weft__rand *r, uint64_t bound)
+{
+    (void)r;
+    (void)bound;
+    return 0;
+}
+
+void weft__slab_flush(struct weft__slab *slab)
+{
+    (void)slab;
+}
+
+void weft__slab_share(struct weft__slab *slab)
+{
+    (void)slab;
+}
+
+int weft__overflow_thread_init(struct weft__altstack *a)
+{
+    (void)a;
+    return -ENOMEM;
+}
+
+char *weft__thread_stack_lo(void)
+{
+    return NULL;
+}
+
+int weft__thread_set_timer_slack(uint64_t slack_ns)
+{
+    (void)slack_ns;
+    return 0;
+}
+
+void weft__quit_watch(void)
+{
+}
+
+#if defined(WEFT_DEBUG)
+void weft__scribble(void)
+{
+}
+#endif
+
+/* No case gets there: a task here has a handle that nobody drops, no joiner and no locals, and all
+ * are pushed by workers or by weft__rt_push_outside. */
+static void unreached(void)
+{
+    model_fail_at("not part of the model", __FILE__, __LINE__);
+}
+
+/* clang-format off */
+const uint64_t weft__no_stack;
+const char *weft__err_name(int error) { (void)error; unreached(); return ""; }
+void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }
+void weft__orphan_returns(void) { unreached(); __builtin_trap(); }
+void weft__overflow_thread_done(struct weft__altstack *a) { (void)a; unreached(); }
+void weft__rt_hold(struct weft_rt *rt) { (void)rt; unreached(); }
+void weft__rt_release(struct weft_rt *rt) { (void)rt; unreached(); }
+void weft__rt_signal(struct weft_rt *rt) { (void)rt; unreached(); }
+weft_rt *weft_rt_current(void) { unreached(); return NULL; }
+void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
+                             struct weft__slab_chunk *chunk)
+{ (void)slab; (void)block; (void)chunk; unreached(); }
+void weft__task_strip(struct weft_task *task) { (void)task; unreached(); }
+void weft__thread_yield(void) { unreached(); }
+/* clang-format on */
+
+/* ---- a runtime ---- */
+
+#define WORKERS_MAX 2
+#define TASKS       4
+
+static struct weft_rt rt;
+static struct weft__worker workers[WORKERS_MAX];
+static struct weft__shard shards[WORKERS_MAX];
+static unsigned done_before_stop; /* written before the stage, read by who has seen it */
+
+static void worker_init(uint32_t index)
+{
+    struct weft__worker *w = &workers[index];
+    memset(w, 0, sizeof(*w));
+    w->rt = &rt;
+    w->index = index;
+    w->tick_max = 100;
+    w->deaf_ns = DEAF_MIN_NS;
+    w->shard = &shards[index];
+    weft__slot_init(&w->next);
+    weft__runq_init(&w->ring);
+    weft__overflow_init(&w->over);
+    weft__park_init(&w->park);
+    weft__inbox_init(&w->inbox);
+    weft__shard_init(&shards[index], index);
+}
+
+/* As rt.c does. */
+static void stop(void)
+{
+    bool too_late = model_mutant == STOPS_AFTER_THE_WAKE;
+    plain_write(&done_before_stop, 1);
+    if (!too_late) store_release(&rt.stage, WEFT__STOPPED);
+    for (uint32_t i = 0; i < rt.worker_count; i++)
+        weft__unpark(&workers[i].park);
+    if (too_late) store_release(&rt.stage, WEFT__STOPPED);
+}
+
+/* ---- tasks ---- */
+
+struct job {
+    struct weft_task task;
+    unsigned until; /* the frame: how many must have begun before this one's poll ends */
+    bool spawns;    /* it pushes all others behind it */
+};
+
+static struct job jobs[TASKS];
+static unsigned polled[TASKS];
+static _Atomic unsigned begun;
+static unsigned goal;
+
+static void spawn_others(void)
+{
+    struct weft__worker *w = weft__here()->worker;
+    for (unsigned i = 1; i < goal; i++)
+        weft__worker_push_back(w, &jobs[i].task);
+    w->backlog_since = NOW - SHARE_AFTER_NS; /* this has lasted long enough for an offer */
+    w->offer_in = 0;
+}
+
+static weft_poll job_poll(void *frame, struct weft_cx *cx)
+{
+    (void)cx;
+    struct job *job = weft__container_of(frame, struct job, until);
+    unsigned until = plain_read(&job->until);
+    model_assert(polled[job - jobs]++ == 0);
+    if (fetch_add_acq_rel(&begun, 1) + 1 == goal) stop();
+    while (load_acquire(&begun) < until)
+        model_yield(); /* a long poll */
+    if (job->spawns) spawn_others();
+    return WEFT_READY;
+}
+
+static const struct weft_site job_site = {
+    .poll = job_poll,
+    .name = "job",
+    .file = __FILE__,
+    .frame_bytes = sizeof(unsigned),
+};
+
+static struct weft_task *job_new(unsigned index, unsigned until)
+{
+    struct job *job = &jobs[index];
+    plain_write(&job->until, until);
+    job->task.site = &job_site;
+    weft__state_init(&job->task, 1);
+    return &job->task;
+}
+
+static void begin(uint32_t worker_count, unsigned tasks)
+{
+    memset(&rt, 0, sizeof(rt));
+    memset(jobs, 0, sizeof(jobs));
+    memset(polled, 0, sizeof(polled));
+    memset(heres, 0, sizeof(heres));
+    goal = tasks;
+    rt.worker_count = worker_count;
+    rt.workers = workers;
+    rt.shards = shards;
+    weft__idle_init(&rt.idle, worker_count);
+    weft__inject_init(&rt.inject);
+    weft__inject_init(&rt.background);
+    weft__watch_init(&rt.monitor.watch);
+    store_relaxed(&rt.stage, WEFT__OPEN);
+    store_relaxed(&begun, 0);
+    plain_write(&done_before_stop, 0);
+    for (uint32_t i = 0; i < worker_count; i++)
+        worker_init(i);
+}
+
+static void worker_runs(void *arg)
+{
+    weft__worker_main(arg);
+    model_assert(plain_read(&done_before_stop) == 1);
+}
+
+static void end(void)
+{
+    model_join();
+    for (unsigned i = 0; i < goal; i++) {
+        model_assert(polled[i] == 1);
+        model_assert(ending_detach(&jobs[i].task) == WEFT__STATE_FREE); /* it has ended */
+    }
+    if (model_mutant == RIGHT_KEPT) return;            /* to be seen by what follows from it */
+    model_assert(weft__idle_searching(&rt.idle) == 0); /* every right was given back */
+    model_assert(weft__idle_sleeping(&rt.idle) == 0);
+}
+
+/* ---- who pushes ---- */
+
+static void push(unsigned index, unsigned until)
+{
+    struct weft_task *task = job_new(index, until);
+    weft__rt_push_outside(&rt, task, task);
+}
+
+static void push_home_of(uint32_t worker, unsigned index, unsigned until)
+{
+    struct weft_task *task = job_new(index, until);
+    store_relaxed(&task->place, (uint16_t)weft__place_home(worker));
+    weft__rt_push_outside(&rt, task, task);
+}
+
+static void outsider_pushes_one(void *arg)
+{
+    (void)arg;
+    push(0, 0);
+}
+
+static void outsider_pushes_two(void *arg)
+{
+    (void)arg;
+    push(0, 0);
+    push(1, 0);
+}
+
+static void outsider_pushes_pinned(void *arg)
+{
+    (void)arg;
+    push_home_of(0, 0, 0);
+}
+
+/* The first, for worker 0 alone, lasts until the second, for anybody, has begun. */
+static void outsider_pushes_both(void *arg)
+{
+    (void)arg;
+    push_home_of(0, 0, 2);
+    push(1, 0);
+}
+
+static void outsider_stops(void *arg)
+{
+    (void)arg;
+    stop();
+}
+
+/* ---- the cases ---- */
+
+static void one_from_outside(void)
+{
+    begin(1, 1);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(outsider_pushes_one, NULL);
+    end();
+}
+
+static void two_from_outside(void)
+{
+    begin(1, 2);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(outsider_pushes_two, NULL);
+    end();
+}
+
+static void two_workers_one_from_outside(void)
+{
+    begin(2, 1);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(worker_runs, &workers[1]);
+    model_thread(outsider_pushes_one, NULL);
+    end();
+}
+
+static void pinned_from_outside(void)
+{
+    begin(1, 1);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(outsider_pushes_pinned, NULL);
+    end();
+}
+
+static void pinned_then_anybodys(void)
+{
+    begin(2, 2);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(worker_runs, &workers[1]);
+    model_thread(outsider_pushes_both, NULL);
+    end();
+}
+
+/* Worker 1 polls job 0, which pushes three more and ends; then job 1, which lasts until another of
+ * them has begun: worker 0, whatever it is doing, has to come and take it. */
+static void a_backlog_is_shared(void)
+{
+    begin(2, 4);
+    (void)job_new(0, 0);
+    for (unsigned i = 1; i < goal; i++)
+        (void)job_new(i, i == 1 ? 3 : 0);
+    jobs[0].spawns = true;
+    (void)weft__slot_put(&workers[1].next, &jobs[0].task);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(worker_runs, &workers[1]);
+    end();
+}
+
+static void stopped(void)
+{
+    begin(1, 0);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(outsider_stops, NULL);
+    end();
+}
+
+static void two_stopped(void)
+{
+    begin(2, 0);
+    model_thread(worker_runs, &workers[0]);
+    model_thread(worker_runs, &workers[1]);
+    model_thread(outsider_stops, NULL);
+    end();
+}
+
+/* Two workers make too many executions to go through: these are drawn at random. */
+#define AT_RANDOM .pct_depth = 4, .executions_max = 50000
+
+static const struct model_case cases[] = {
+    {.name = "worker: a task from outside",
+     .run = one_from_outside,
+     .preemptions = 3,
+     .weaken = true},
+    {.name = "worker: two from outside", .run = two_from_outside, .preemptions = 2},
+    {.name = "worker: a pinned task from outside",
+     .run = pinned_from_outside,
+     .preemptions = 3,
+     .weaken = true},
+    {.name = "worker: stopped while it falls asleep",
+     .run = stopped,
+     .preemptions = 3,
+     .weaken = true},
+    {.name = "worker: two workers, one from outside",
+     .run = two_workers_one_from_outside,
+     AT_RANDOM},
+    {.name = "worker: a long pinned task, then anybody's", .run = pinned_then_anybodys, AT_RANDOM},
+    {.name = "worker: a backlog is shared", .run = a_backlog_is_shared, .preemptions = 1},
+    {.name = "worker: a backlog is shared, at random", .run = a_backlog_is_shared, AT_RANDOM},
+    {.name = "worker: two are stopped", .run = two_stopped, .preemptions = 1},
+    {.name = "worker: two are stopped, at random",
+     .run = two_stopped,
+     .pct_depth = 3,
+     .executions_max = 2000,
+     .weaken = true},
+    {.name = "mutant: the re-scan leaves the inject queue out",
+     .run = one_from_outside,
+     .mutant = INJECT_NOT_SCANNED,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: the re-scan leaves the inbox out",
+     .run = pinned_from_outside,
+     .mutant = INBOX_NOT_SCANNED,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: the re-scan leaves the rings out",
+     .run = a_backlog_is_shared,
+     AT_RANDOM,
+     .mutant = RINGS_NOT_SCANNED,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: a thread outside looks without a fence",
+     .run = one_from_outside,
+     .mutant = OUTSIDER_WITHOUT_FENCE,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: no fence between inbox and look",
+     .run = pinned_from_outside,
+     .mutant = INBOX_WITHOUT_FENCE,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: an offer looks without a fence",
+     .run = a_backlog_is_shared,
+     AT_RANDOM,
+     .mutant = OFFER_WITHOUT_FENCE,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: a searcher keeps its right",
+     .run = two_from_outside,
+     .preemptions = 2,
+     .mutant = RIGHT_KEPT,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: a searcher passes nothing on",
+     .run = pinned_then_anybodys,
+     AT_RANDOM,
+     .mutant = FINDER_KEEPS_QUIET,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: stopped after the wake",
+     .run = stopped,
+     .mutant = STOPS_AFTER_THE_WAKE,
+     .must_fail = true,
+     .why = "lost"},
+};
+
+static const struct model_spare spare[] = {
+    {"sched/find.c", "load_acquire(&rt->stage)",
+     "the look before the park: the loop comes to the other one next, and that one leaves"},
+    {"sched/idle.c", "fetch_add_release(word_of",
+     "[idle-own]: nothing that a waker reads here was written late"},
+    {"sched/idle.c", "cas_acquire(of", "the same"},
+    {"sched/idle.c", "mb_after_rmw()", "in search_end: it takes two workers, as in idle.c"},
+    {"sched/inject.c", "", "inject has a model test of its own"},
+    {"sched/park.c", "", "so has park"},
+    {"sched/watch.c", "", "so has watch, and nobody dozes here"},
+    {"sched/worker.c", "store_release(&w->counts.completed",
+     "[rt-ended] is for the one who stops a runtime with tasks"},
+    {"task/join.h", "", "join has a model test of its own: nobody joins here"},
+    {"task/state.h", "", "so has state"},
+    {NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
+}
