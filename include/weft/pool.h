@@ -41,7 +41,8 @@ WEFT_API int weft_pool_init(weft_pool *pool, void *memory, size_t bytes, const w
 /* Give pool and memory back to the program, before or after weft_rt_stop; until then they keep what little is left of the
  * runtime after its stop. Context: any thread, while nobody spawns there. Blocks: no, but for a look through the tasks
  * that is under way.
- * Returns 0; -EBUSY while a task lives or a handle, reference or waker of one is held; -EINVAL for no pool. */
+ * Returns 0; -EBUSY while a task lives or a handle, reference or waker of one is held; -EINVAL for no pool;
+ * -ECHILD in the child of a fork. */
 WEFT_API int weft_pool_done(weft_pool *pool);
 
 /* How many tasks have room, and how many have one now. */

@@ -15,6 +15,7 @@
 #include "sched/sched.h"
 
 #include "sys/clock.h"
+#include "task/orphan.h"
 
 #define SHARE_AFTER_NS  INT64_C(20000)    /* busy this long with a backlog before it is offered */
 #define WORTHY_NS       INT64_C(50000)    /* what a theft should bring */
@@ -237,6 +238,7 @@ static struct weft_task *call_hook(struct weft__worker *w, void (*hook)(weft_rt 
 {
     if (!hook) return NULL;
     hook(w->rt, w->index);
+    if (w->here->worker != w) weft__orphan_returns(); /* it forked, and this is the child */
     return weft__worker_take(w);
 }
 

@@ -40,7 +40,9 @@ static uint32_t look_round(struct weft_rt *rt)
     uint32_t still = 0;
     for (uint32_t i = 0; i < rt->worker_count; i++)
         still += judge(&rt->workers[i]);
-    if (still > 0) weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
+    /* What was only requeued to a shared queue told nobody, and its worker may be stuck by now. */
+    bool waiting = !weft__inject_idle(&rt->background) || !weft__inject_idle(&rt->inject);
+    if (still > 0 || waiting) weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
     return still;
 }
 

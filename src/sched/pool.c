@@ -200,6 +200,7 @@ int weft_pool_done(weft_pool *pool)
 {
     struct weft__pool *p = inside(pool);
     if (!p || !p->rt) return -EINVAL;
+    if (weft__rt_is_lost(p->rt)) return -ECHILD; /* what others were doing to it at the fork stays half done */
     if (load_acquire(&p->in_use) != 0)
         return -EBUSY; /* [pool-use] with block_free: nobody touches a block any more */
     struct weft_rt *rt = p->rt;

@@ -5,7 +5,7 @@
  * A build that fails halfway stops the threads it has, and gives everything back.
  *
  * WHAT OUTLIVES A STOP  A handle or a kept waker refers to a task that has ended, and a thread outside may be about to tell a sleeper of a task that has
- * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads, stacks and fds go with the stop.
+ * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads and stacks go with the stop.
  * The count is held.h's. Stop adds the difference: blocks handed out less those that workers freed, known exactly since both have ended.
  */
 #include "sched/sched.h"
@@ -161,6 +161,8 @@ static int threads_start(struct weft_rt *rt)
 
 static void memory_done(struct weft_rt *rt)
 {
+    int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
+    if (fd >= 0) weft__fd_close(fd);      /* not before: a push from outside may be about to signal it */
     weft__slab_group_done(&rt->blocks, false);
     weft__free(rt->shards);
     weft__guests_done(&rt->guests);
@@ -200,8 +202,6 @@ static void parts_done(struct weft_rt *rt)
     for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
     weft__stack_sizes_done(&rt->stack_sizes);
     weft__stacks_done(&rt->stacks);
-    int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
-    if (fd >= 0) weft__fd_close(fd);
     weft__guests_close(&rt->guests);
     held_change(rt, blocks_outside(rt) - WEFT__HELD_OPEN);
 }
@@ -232,14 +232,16 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (!rt->shards) goto out_workers;
     r = parts_init(rt);
     if (r < 0) goto out_shards;
+    weft__fork_enlist(rt); /* before its threads: a hook of theirs may fork */
     if (!rt->current_thread) r = threads_start(rt);
     if (r < 0) goto out_parts;
-    weft__fork_enlist(rt);
     if (rt->opts.make_default) store_release(&default_rt, rt); /* [rt-default] with current: the runtime is built */
     *into = rt;
     return 0;
 
 out_parts:
+    weft__fork_delist(rt);
+    weft__unread_done(&rt->unread);
     parts_done(rt);
     return r;
 out_shards:
@@ -387,6 +389,14 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
 
 /* ---- stopping ---- */
 
+/* Nobody may be inside a turn, or begin one, while the memory goes. One who waits in it is sent home. */
+static bool stop_turning(struct weft_rt *rt)
+{
+    if (!exchange_acquire(&rt->turning, true)) return true; /* [rt-turn] with the end of the last turn */
+    weft__unpark(&rt->workers[0].park);
+    return false;
+}
+
 int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 {
     if (!rt) return 0;
@@ -395,6 +405,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     if (here->worker && here->worker->rt == rt) return -EDEADLK;
     int r = weft__stop_tasks(rt, timeout_ns);
     if (r < 0) return r;
+    if (rt->current_thread && !stop_turning(rt)) return -EBUSY;
     struct weft_rt *expected = rt;
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
     weft__monitor_stop(rt);

@@ -244,6 +244,7 @@ void weft__spent_flush_outside(struct weft_rt *rt)
 
 static __attribute__((noinline)) void task_free_outside(struct weft_rt *rt, struct weft_task *task)
 {
+    if (weft__rt_is_lost(rt)) return; /* in the child of a fork: its locks may be held for ever, and its memory stays */
     weft__task_strip(task);
     task = wait_outside(rt, task);
     if (!task) return;

@@ -28,11 +28,12 @@
 struct sweep {
     struct weft_rt *rt;
     uint64_t live;
+    uint64_t named;
     bool name_them;
 };
 
-/* It may end at any moment: then there is nothing to say. */
-static void name_it(const struct weft_task *task, uint64_t state)
+/* It may end at any moment: then there is nothing to say. True: something was said. */
+static bool name_it(const struct weft_task *task, uint64_t state)
 {
     struct weft__snapshot s;
     int r = weft__snapshot_take(task, state, &s);
@@ -41,6 +42,7 @@ static void name_it(const struct weft_task *task, uint64_t state)
     } else if (r != -ESRCH) {
         fprintf(stderr, "weft: a task does not stop; its name cannot be read: %s\n", weft__err_name(r));
     }
+    return r != -ESRCH;
 }
 
 static int visit(void *ctx, void *block, uint64_t state)
@@ -49,16 +51,23 @@ static int visit(void *ctx, void *block, uint64_t state)
     struct weft_task *task = block;
     if (state & WEFT__STATE_COMPLETE) return 0;
     s->live++;
-    if (s->name_them && s->live <= NAMED_MAX) name_it(task, state);
+    if (s->name_them && s->named < NAMED_MAX) s->named += name_it(task, state);
     if (weft__state_cancel_id(task, weft__state_generation_of(state)) == WEFT__STATE_ENQUEUE) weft__rt_push_outside(s->rt, task, task);
     return 0;
+}
+
+/* Whoever was met had ended before it could be named, and others were there. */
+static void say_they_breed(void)
+{
+    fprintf(stderr, "weft: tasks that spawn others and end do not stop\n");
 }
 
 static uint64_t sweep_once(struct weft_rt *rt, bool name_them)
 {
     struct sweep s = {.rt = rt, .name_them = name_them};
     (void)weft__slab_walk(&rt->blocks, visit, &s);
-    if (name_them && s.live > NAMED_MAX) fprintf(stderr, "weft: %llu more tasks do not stop\n", (unsigned long long)(s.live - NAMED_MAX));
+    if (s.named == NAMED_MAX && s.live > NAMED_MAX) fprintf(stderr, "weft: %llu more tasks do not stop\n", (unsigned long long)(s.live - NAMED_MAX));
+    if (name_them && s.live > 0 && s.named == 0) say_they_breed();
     return s.live;
 }
 
@@ -78,12 +87,9 @@ static bool all_ended(const struct weft_rt *rt)
 /* Between two sweeps: a current-thread runtime is turned, others are given a moment. */
 static void let_them_run(struct weft_rt *rt, unsigned round)
 {
-    if (rt->current_thread) {
-        (void)weft_rt_turn(rt, 0);
-        return;
-    }
     _Atomic uint32_t nobody = 0;
     int64_t pause_ns = round < 10 ? 50000 : WEFT__NS_PER_MS;
+    if (rt->current_thread && weft_rt_turn(rt, pause_ns) >= 0) return; /* else another thread turns it */
     (void)weft__futex_wait(&nobody, 0, weft__clock_now() + pause_ns);
 }
 
@@ -92,7 +98,7 @@ static int give_up(struct weft_rt *rt)
 {
     if (sweep_once(rt, true) == 0) {
         if (all_ended(rt)) return 0;
-        fprintf(stderr, "weft: tasks that spawn others and end do not stop\n");
+        say_they_breed();
     }
     return -ETIME;
 }

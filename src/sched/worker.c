@@ -200,9 +200,10 @@ int64_t weft__task_failure(struct weft_task *task)
     return closing || weft__state_is_cancelled(task) ? 0 : result;
 }
 
-static __attribute__((noinline)) void tell_end(struct weft_rt *rt, const struct weft_task *task)
+static __attribute__((noinline)) void tell_end(struct weft__worker *w, const struct weft_task *task)
 {
-    if (rt->opts.on_task_end) rt->opts.on_task_end(rt, task);
+    if (w->rt->opts.on_task_end) w->rt->opts.on_task_end(w->rt, task);
+    if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
 }
 
 /* Somebody else holds the handle, or nobody does. */
@@ -240,13 +241,13 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
     weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
-    if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) weft__locals_end(task);
+    if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     here->task = outer_task;
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);
     if (answer == WEFT_READY) {
-        if (__builtin_expect(w->task_hooks, 0)) tell_end(w->rt, task);
+        if (__builtin_expect(w->task_hooks, 0)) tell_end(w, task);
         /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
         store_release(&w->counts.completed, load_relaxed(&w->counts.completed) + 1); /* relaxed: we alone write it */
         if (task != joined || !weft__state_complete_own(task)) finish(w, task);
@@ -286,8 +287,8 @@ void weft__worker_main(void *arg)
     }
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
-    if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
-    w->here->worker = NULL;
+    w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
     w->here->stacks = NULL;
+    if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     if (names_overflows) weft__overflow_thread_done(&altstack);
 }

@@ -172,7 +172,11 @@ static void unreached(void)
 
 /* clang-format off */
 const uint64_t weft__no_stack;
-const char *weft__err_name(int error) { (void)error; unreached(); return ""; }
+bool weft__spent_waits(const struct weft_task *task) { (void)task; return false; }
+struct weft_task *weft__spent_put(struct weft__spent *spent, struct weft_task *task) { (void)spent; unreached(); return task; }
+void weft__spent_flush(struct weft__worker *w) { (void)w; }
+void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure) { (void)unread; (void)site; (void)failure; unreached(); }
+void weft__watchers_wake(const struct weft_task *child, const struct weft__sched *sched) { (void)child; (void)sched; unreached(); }
 void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }
 void weft__orphan_returns(void) { unreached(); __builtin_trap(); }
 void weft__overflow_thread_done(struct weft__altstack *a) { (void)a; unreached(); }

@@ -155,8 +155,9 @@ struct small {
 static weft_async(small)
 {
     weft_begin;
-    while (f->polls-- > 0)
+    while (f->polls-- > 0) {
         weft_await(f->pause, weft_yield);
+    }
     weft_end;
 }
 
@@ -169,8 +170,9 @@ struct other {
 static weft_async(other)
 {
     weft_begin;
-    while (f->polls-- > 0)
+    while (f->polls-- > 0) {
         weft_await(f->pause, weft_yield);
+    }
     weft_end;
 }
 

@@ -77,6 +77,7 @@ static void very_many_places(void *unused)
     int nowhere = open("/dev/null", O_WRONLY);
     (void)unused;
     weft__unread_init(&u);
+    ASSERT_GE(nowhere, 0);
     dup2(nowhere, STDERR_FILENO); /* the lines themselves are more than a test can hear */
     for (unsigned i = 0; i < WEFT__UNREAD_SITES_MAX + 10; i++) {
         sites[i] = (struct weft_site){.name = "n", .file = "f", .line = i};
