@@ -359,12 +359,11 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     struct weft__here *here = weft__here();
     struct weft__here before = *here;
 
-    if (here->fiber) {
-        w->stack_lo = NULL; /* nothing is inlined on a stack whose end we do not look up */
-    } else if (w->here != here || !w->stack_lo) {
-        w->stack_lo = weft__thread_stack_lo(); /* reads /proc: not at every turn */
+    if (!here->stack_lo) { /* reads /proc: once a thread. In its own record: another thread may have the same address for it later */
+        here->stack_lo = weft__thread_stack_lo();
         weft__quit_watch();
     }
+    w->stack_lo = here->fiber ? NULL : here->stack_lo; /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
     here->worker = w;
     here->stacks = &rt->stacks;

@@ -200,6 +200,12 @@ int64_t weft__task_failure(struct weft_task *task)
     return closing || weft__state_is_cancelled(task) ? 0 : result;
 }
 
+static __attribute__((noinline)) void end_locals(struct weft__worker *w, struct weft_task *task)
+{
+    weft__locals_end(task);
+    if (w->here->worker != w) weft__orphan_returns(); /* one of their functions forked, and this is the child */
+}
+
 static __attribute__((noinline)) void tell_end(struct weft__worker *w, const struct weft_task *task)
 {
     if (w->rt->opts.on_task_end) w->rt->opts.on_task_end(w->rt, task);
@@ -241,8 +247,8 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
     weft__scribble();
     weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
-    if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) weft__locals_end(task);
     if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
+    if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) end_locals(w, task);
     here->task = outer_task;
     here->cx = outer_cx;
     weft__tally(&w->counts.polls, 1);

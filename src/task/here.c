@@ -4,7 +4,7 @@
  */
 #include "task/here.h"
 
-/* initial-exec: one instruction instead of a call, also in the shared library; 56 bytes of the space that the loader keeps for this. */
+/* initial-exec: one instruction instead of a call, also in the shared library; some of the space that the loader keeps for this. */
 _Thread_local struct weft__here weft__here_record __attribute__((used));
 
 #if !defined(__x86_64__)
