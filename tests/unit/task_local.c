@@ -5,13 +5,18 @@
 #include "task/local.h"
 
 #include "base/alloc.h"
+#include "base/slab.h"
 #include "task/here.h"
 #include "test.h"
 
 #define KEYS 40
 
 static struct weft__task_key keys[KEYS];
-static struct weft_task task;
+/* A task in a chunk, whose header says that it is no pool's. */
+static struct {
+    struct weft__slab_chunk chunk;
+    struct weft_task task;
+} home __attribute__((aligned(WEFT__SLAB_CHUNK_BYTES)));
 static int ends;
 
 static void counts_end(void *value)
@@ -24,14 +29,14 @@ static void begin(void)
 {
     for (int i = 0; i < KEYS; i++)
         keys[i] = (struct weft__task_key){sizeof(int), _Alignof(int), counts_end, 0};
-    weft__here()->task = &task;
+    weft__here()->task = &home.task;
 }
 
 static void end(void)
 {
-    weft__locals_end(&task);
+    weft__locals_end(&home.task);
     weft__here()->task = NULL;
-    weft__free(task.ext);
+    weft__free(home.task.ext);
 }
 
 TEST(local_value_stays_at_its_address_while_the_table_grows)
@@ -56,10 +61,10 @@ TEST(local_keeps_the_name_that_was_there)
     struct weft__ext *ext = weft__alloc(sizeof(*ext));
     ext->name = "somebody";
     begin();
-    task.ext = ext;
+    home.task.ext = ext;
     ASSERT(weft__task_local(&keys[0]) != NULL);
-    ASSERT_PTR(weft__ext_of(&task), ext);
-    ASSERT_STR(weft__ext_of(&task)->name, "somebody");
+    ASSERT_PTR(weft__ext_of(&home.task), ext);
+    ASSERT_STR(weft__ext_of(&home.task)->name, "somebody");
     end();
     ASSERT_EQ(ends, 1);
 }
@@ -67,7 +72,7 @@ TEST(local_keeps_the_name_that_was_there)
 TEST(local_end_of_a_named_task_without_values)
 {
     begin();
-    task.ext = weft__alloc(sizeof(struct weft__ext));
+    home.task.ext = weft__alloc(sizeof(struct weft__ext));
     end();
     ASSERT_EQ(ends, 0);
 }
