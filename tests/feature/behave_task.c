@@ -44,7 +44,7 @@ static int waits_once(struct order *o)
 {
     fetch_add_relaxed(&o->begun, 1);
     int r = weft_run(hear, .bell = &o->bell);
-    fetch_add_relaxed(&o->ended, 1);
+    fetch_add_release(&o->ended, 1);
     return r < 0 ? r : 7;
 }
 
@@ -58,7 +58,7 @@ static weft_async(waits_once_too)
     weft_begin;
     fetch_add_relaxed(&f->order->begun, 1);
     weft_await(f->hear, hear, .bell = &f->order->bell);
-    fetch_add_relaxed(&f->order->ended, 1);
+    fetch_add_release(&f->order->ended, 1);
     weft_return(f->hear.ret < 0 ? f->hear.ret : 7);
     weft_end;
 }
@@ -107,7 +107,7 @@ static void waits(struct order *o)
 static void has_ended(struct order *o)
 {
     int got = 0;
-    CREW_UNTIL(load_relaxed(&o->ended) == 1);
+    CREW_UNTIL(load_acquire(&o->ended) == 1);
     if (o->cancel == ONCE_ENDED && may_use(o)) weft_cancel(o->task);
     if (o->reference == DROP_ONCE_ENDED) drop_reference(o);
     if (o->spend == DETACH_ONCE_ENDED) detach(o);

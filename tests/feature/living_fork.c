@@ -137,7 +137,8 @@ static weft_poll forever_poll(void *frame, weft_cx *cx)
 {
     struct forever *f = frame;
     if ((f->ret = weft_cx_cancelled(cx)) < 0) return WEFT_READY;
-    if (f->into->word == 0) *f->into = weft_waker_ref(weft_cx_waker(cx));
+    _Atomic uintptr_t *word = (_Atomic uintptr_t *)&f->into->word;
+    if (load_relaxed(word) == 0) store_release(word, weft_waker_ref(weft_cx_waker(cx)).word);
     return WEFT_PENDING;
 }
 
@@ -165,7 +166,7 @@ static void forks_from_a_thread(struct crew *crew)
     CREW_UNTIL(weft_done(done));
     for (int i = 0; i < 2; i++) { /* so that both wakers are there */
         weft_task *shared = weft_ref(asleep[i]);
-        CREW_UNTIL(((volatile weft_waker *)kept)[i].word != 0);
+        CREW_UNTIL(load_acquire((_Atomic uintptr_t *)&kept[i].word) != 0);
         weft_unref(shared);
     }
     pid_t child = fork();
