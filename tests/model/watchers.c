@@ -529,7 +529,7 @@ static const struct model_case cases[] = {
 
 static const struct model_spare spare[] = {
     {"task/state.h", "store_release(&task->state, word)", "for those who walk the registry without having met a queue: model_slab has that store"},
-    {"task/join.c", "cas_acquire(&child->state, *word ^ (0x0020UL | 0x0040UL))", "for a joiner that is younger than the child: model_join has one"},
+    {"task/join.c", "cas_acquire(&child->state, seen ^ (0x0020UL | 0x0040UL))", "for a joiner that is younger than the child: model_join has one"},
     {NULL, NULL, NULL},
 };
 
