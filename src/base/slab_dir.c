@@ -280,7 +280,7 @@ uint64_t weft__slab_group_check(struct weft__slab_group *group)
     return used;
 }
 
-static inline int stop_at_live(void *ctx, void *block, uint64_t state)
+__attribute__((unused)) static int stop_at_live(void *ctx, void *block, uint64_t state)
 {
     (void)ctx;
     (void)block;
