@@ -23,6 +23,12 @@
 #define WEFT__OVERFLOW_BATCH 126
 #endif
 
+/* Overflow arrays that a thief takes at once, at most; it walks them under their owner's lock. Doubled: the lock is held for twice as long, 1 to 4 us, and a
+ * thief takes more from its neighbour than it runs in 50 us; halved: it comes back twice as often when tasks lie there by the thousand. */
+#ifndef WEFT__OVERFLOW_HAUL
+#define WEFT__OVERFLOW_HAUL 32
+#endif
+
 /* Foreign frees gathered before they go home. Doubled: more memory sits in threads that will not use it; halved: twice the CASes. */
 #ifndef WEFT__SLAB_RETURN_BATCH
 #define WEFT__SLAB_RETURN_BATCH 32

@@ -4,7 +4,7 @@
  *
  * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
  * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a thief that came home with less than
- * 50 us of work, or 250 ns a task, is deaf for a while: 100 us at first, doubling up to 10 ms. Neither can starve anybody: long tasks pass both tests at once.
+ * 50 us of work, or 250 ns for each task it took, is deaf for a while: 100 us at first, doubling up to 1 ms. Neither can starve anybody: long tasks pass both tests at once.
  * A deaf worker still serves the inject queue, its inbox and the background queue, which is what a worker turns to when there is nothing to steal. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
  * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
  * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
@@ -21,7 +21,7 @@
 #define WORTHY_NS       INT64_C(50000)    /* what a theft should bring */
 #define WORTHY_TASK_NS  INT64_C(250)      /* and what a stolen task should last */
 #define DEAF_MIN_NS     INT64_C(100000)
-#define DEAF_MAX_NS     INT64_C(10000000)
+#define DEAF_MAX_NS     INT64_C(1000000)
 #define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
 #define OFFER_SKIP_BUSY 4                 /* calls between two looks for sleepers, while there are none */
 #define INJECT_BATCH    32                /* tasks taken from the inject queue at once; what else lies there is for others */
@@ -92,9 +92,10 @@ static void judge_theft(struct weft__worker *w, int64_t now)
 {
     if (w->stole_at == 0) return;
     int64_t took = now - w->stole_at;
-    uint64_t polls = load_relaxed(&w->counts.polls) - w->stole_polls; /* relaxed: our own */
+    uint64_t tasks = w->stole_count;
     w->stole_at = 0;
-    if (took >= WORTHY_NS && (polls == 0 || took / (int64_t)polls >= WORTHY_TASK_NS)) {
+    w->stole_count = 0;
+    if (took >= WORTHY_NS && took >= (int64_t)tasks * WORTHY_TASK_NS) {
         w->deaf_ns = DEAF_MIN_NS;
         return;
     }
@@ -111,7 +112,8 @@ static bool may_rob(const struct weft__worker *victim)
 static struct weft__haul haul_from(struct weft__worker *w, struct weft__worker *victim, bool rob)
 {
     struct weft__haul haul = weft__runq_steal_half(&victim->ring, &w->ring, rob);
-    if (!haul.run) haul = weft__overflow_refill(&w->over, &victim->over, &w->ring);
+    haul.count += (uint32_t)weft__overflow_take_half(&w->over, &victim->over);
+    if (!haul.run) haul.run = weft__overflow_refill(&w->over, &w->ring).run;
     if (haul.run || !rob) return haul;
     struct weft_task *next = weft__slot_steal(&victim->next);
     return (struct weft__haul){.run = next, .count = next != NULL};
@@ -127,9 +129,9 @@ static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker 
     weft__tally(&w->counts.stolen, haul.count);
     if (rob) {
         weft__tally(&w->counts.rescued, haul.count);
-    } else if (w->stole_at == 0) {
-        w->stole_at = weft__clock_now();
-        w->stole_polls = load_relaxed(&w->counts.polls); /* relaxed: our own */
+    } else {
+        if (w->stole_at == 0) w->stole_at = weft__clock_now();
+        w->stole_count += haul.count;
     }
     return haul.run;
 }

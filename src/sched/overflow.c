@@ -67,17 +67,19 @@ static void count_add(struct weft__overflow *o, uint64_t change)
     store_relaxed(&o->count, count + change);
 }
 
-static void list_append(struct weft__overflow *o, struct weft__overflow_array *array)
+/* Of the arrays from `first` to `last`, with so many tasks. */
+static void list_append(struct weft__overflow *o, struct weft__overflow_array *first,
+                        struct weft__overflow_array *last, uint64_t tasks)
 {
     weft__lock_take(&o->lock);
     if (plain_read(&o->oldest)) {
         struct weft__overflow_array *before = plain_read(&o->newest);
-        plain_write(&before->next, array);
+        plain_write(&before->next, first);
     } else {
-        plain_write(&o->oldest, array);
+        plain_write(&o->oldest, first);
     }
-    plain_write(&o->newest, array);
-    count_add(o, array_length(array));
+    plain_write(&o->newest, last);
+    count_add(o, tasks);
     weft__lock_drop(&o->lock);
 }
 
@@ -105,6 +107,39 @@ struct weft__overflow_array *weft__overflow_take(struct weft__overflow *from)
     return array;
 }
 
+/* holds: o->lock. The last of the older half of the arrays, of as many as a thief may carry; NULL if there is none. */
+static struct weft__overflow_array *half_of(struct weft__overflow *o, uint64_t *tasks)
+{
+    uint64_t half = (load_relaxed(&o->count) + 1) / 2; /* relaxed: written under the lock only */
+    struct weft__overflow_array *last = NULL;
+    struct weft__overflow_array *array = plain_read(&o->oldest);
+
+    for (uint32_t n = 0; array && n < WEFT__OVERFLOW_HAUL && *tasks < half; n++) {
+        *tasks += array_length(array);
+        last = array;
+        array = plain_read(&array->next);
+    }
+    return last;
+}
+
+uint64_t weft__overflow_take_half(struct weft__overflow *own, struct weft__overflow *from)
+{
+    uint64_t tasks = 0;
+
+    if (weft__overflow_count(from) == 0) return 0;
+    weft__lock_take(&from->lock);
+    struct weft__overflow_array *first = plain_read(&from->oldest);
+    struct weft__overflow_array *last = half_of(from, &tasks);
+    if (last) {
+        plain_write(&from->oldest, plain_read(&last->next));
+        plain_write(&last->next, NULL);
+        count_add(from, 0 - tasks);
+    }
+    weft__lock_drop(&from->lock);
+    if (last) list_append(own, first, last, tasks);
+    return tasks;
+}
+
 /* ---- between ring and arrays ----------------------------------------------------------------- */
 
 int weft__overflow_spill(struct weft__overflow *o, struct weft__runq *ring)
@@ -121,7 +156,7 @@ int weft__overflow_spill(struct weft__overflow *o, struct weft__runq *ring)
     }
     plain_write(&array->end, count);
     if (count > 0) {
-        list_append(o, array);
+        list_append(o, array, array, count);
     } else {
         array_give_back(o, array);
     }
@@ -160,10 +195,9 @@ struct weft__haul weft__overflow_unpack(struct weft__overflow *own,
     return haul;
 }
 
-struct weft__haul weft__overflow_refill(struct weft__overflow *own, struct weft__overflow *from,
-                                        struct weft__runq *into)
+struct weft__haul weft__overflow_refill(struct weft__overflow *own, struct weft__runq *into)
 {
-    struct weft__overflow_array *array = weft__overflow_take(from);
+    struct weft__overflow_array *array = weft__overflow_take(own);
 
     if (!array) return (struct weft__haul){0};
     return weft__overflow_unpack(own, array, into);

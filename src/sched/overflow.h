@@ -5,7 +5,7 @@
  * When the ring is full, its owner moves the older half into an array and appends that to a list under
  * a lock of its own; when the ring has run dry it takes its oldest array back. So a burst stays with the
  * worker that made it, at one lock per array instead of a shared read-modify-write per task, and a
- * neighbour with nothing to do takes an array in one go.
+ * neighbour with nothing to do takes half of them in one go.
  *     arrays are in the order of their spills, oldest first; so are the tasks of an array
  *     no array in the list is empty;  count == sum of (end - first)
  * An array belongs to the list, or to whoever took it. When it is empty its holder keeps it as a spare
@@ -25,7 +25,7 @@
  *     sleeper   has published itself and fenced: it sees every spill before the owner's own last full
  *               fence; for a later one the owner's look behind that fence sees the sleeper
  *
- * Threads: spill, unpack and refill by the owner; take by anyone.
+ * Threads: spill, unpack and refill by the owner; take and take_half by anyone.
  * Lock: WEFT__RANK_OVERFLOW, held for a few stores.
  * Rejected: spilling to the inject queue (spawn 20 ns instead of 11, and two workers slower than one,
  * since tasks change worker with each spill); an intrusive chain (a taker would chase cold pointers to
@@ -73,6 +73,11 @@ int weft__overflow_spill(struct weft__overflow *o, struct weft__runq *ring);
 /* Anyone: the oldest array, with a task in it at least, or NULL. Gives: the array, for unpack. */
 struct weft__overflow_array *weft__overflow_take(struct weft__overflow *from);
 
+/* Owner of `own`: the older half of another's arrays, WEFT__OVERFLOW_HAUL of them at most, becomes the
+ * youngest of `own`. A thief that took one at a time would be back at once, again and again.
+ * Returns how many tasks that are. */
+uint64_t weft__overflow_take_half(struct weft__overflow *own, struct weft__overflow *from);
+
 /* Owner of `own` and `into`: one task of the array to run, the others into the ring. Takes: the array.
  * What the ring has no room for stays in it, and it becomes the oldest of `own`.
  * Gives: the oldest task, to run; the count is of what left the array. */
@@ -80,9 +85,8 @@ struct weft__haul weft__overflow_unpack(struct weft__overflow *own,
                                         struct weft__overflow_array *array,
                                         struct weft__runq *into);
 
-/* Owner of `own` and `into`: take the oldest array of `from`, which may be `own`, and unpack it. */
-struct weft__haul weft__overflow_refill(struct weft__overflow *own, struct weft__overflow *from,
-                                        struct weft__runq *into);
+/* Owner of both: take the oldest array and unpack it. */
+struct weft__haul weft__overflow_refill(struct weft__overflow *own, struct weft__runq *into);
 
 /* Anyone: about how many tasks are here; the file's note says who may miss what. */
 static inline uint64_t weft__overflow_count(struct weft__overflow *o)

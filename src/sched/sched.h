@@ -90,7 +90,6 @@ struct weft__worker {
     int64_t deaf_ns;                /* how long the next deafness lasts */
     int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
     uint64_t stole_count;           /* how many tasks that were */
-    uint64_t stole_polls;           /* the poll count at that time */
     int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
     uint64_t backlog_polls;         /* the poll count at that time */
     uint32_t offer_in;              /* calls of offer until it looks at the clock again */

@@ -151,7 +151,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;
         if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
-        task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
+        task = weft__overflow_refill(&w->over, &w->ring).run;
     }
     return task;
 }
@@ -169,7 +169,7 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
         if (task) w->next_streak = 0;
     }
     if (!task) task = weft__slot_take(&w->next);
-    if (!task) task = weft__overflow_refill(&w->over, &w->over, &w->ring).run;
+    if (!task) task = weft__overflow_refill(&w->over, &w->ring).run;
     if (!task) task = weft__inbox_take(&w->inbox); /* not its turn, but nobody else's either */
     return task;
 }

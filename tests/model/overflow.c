@@ -104,7 +104,7 @@ static void empty_worker(struct weft__overflow *own, struct weft__runq *q)
     struct weft_task *t;
     do {
         while ((t = weft__runq_take_oldest(q))) got(t);
-        t = weft__overflow_refill(own, own, q).run;
+        t = weft__overflow_refill(own, q).run;
         got(t);
     } while (t);
 }
@@ -129,7 +129,8 @@ static void thief_of_an_array(void *arg)
         if (array) got(weft__overflow_unpack(&thief_over, array, &thief_ring).run);
         return;
     }
-    got(weft__overflow_refill(&thief_over, &over, &thief_ring).run);
+    (void)weft__overflow_take_half(&thief_over, &over);
+    got(weft__overflow_refill(&thief_over, &thief_ring).run);
 }
 
 static void thief_of_the_ring(void *arg)
@@ -162,7 +163,7 @@ static void refill_against_a_thief(void)
     model_thread(thief_of_an_array, NULL);
     got(weft__runq_take_oldest(&ring));
     got(weft__runq_take_oldest(&ring));
-    got(weft__overflow_refill(&over, &over, &ring).run);
+    got(weft__overflow_refill(&over, &ring).run);
     end(4);
 }
 

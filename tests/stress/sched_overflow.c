@@ -47,7 +47,7 @@ static void run_dry(struct worker *w)
 {
     for (;;) {
         struct weft_task *t = weft__runq_take_oldest(&w->ring);
-        if (!t) t = weft__overflow_refill(&w->overflow, &w->overflow, &w->ring).run;
+        if (!t) t = weft__overflow_refill(&w->overflow, &w->ring).run;
         if (!t) return;
         take(t);
     }
@@ -58,7 +58,8 @@ static void *thief_main(void *arg)
     struct worker *me = arg;
 
     while (!load_acquire(&over)) { /* [over] with the owner's end */
-        struct weft_task *t = weft__overflow_refill(&me->overflow, &owner.overflow, &me->ring).run;
+        (void)weft__overflow_take_half(&me->overflow, &owner.overflow);
+        struct weft_task *t = weft__overflow_refill(&me->overflow, &me->ring).run;
         if (!t) t = weft__runq_steal_half(&owner.ring, &me->ring, false).run;
         take(t);
         run_dry(me);

@@ -44,7 +44,7 @@ static void push(uint32_t index)
 static struct weft_task *next(void)
 {
     struct weft_task *t = weft__runq_take_oldest(&ring);
-    return t ? t : weft__overflow_refill(&own, &own, &ring).run;
+    return t ? t : weft__overflow_refill(&own, &ring).run;
 }
 
 TEST(overflow_spill_moves_the_oldest_half)
@@ -75,20 +75,46 @@ TEST(overflow_arrays_come_back_in_the_order_of_their_spills)
     done();
 }
 
-TEST(overflow_others_take_an_array_whole)
+static void forget(struct weft__overflow *o, struct weft__runq *q)
+{
+    do {
+        while (weft__runq_take_oldest(q)) continue;
+    } while (weft__overflow_refill(o, q).run);
+}
+
+TEST(overflow_others_take_the_older_half)
 {
     start();
     for (uint32_t i = 0; i < TASKS; i++) push(i);
     uint64_t spilled = weft__overflow_count(&own);
-    struct weft__haul haul = weft__overflow_refill(&theirs, &own, &their_ring);
-    ASSERT_PTR(haul.run, &tasks[0]);
-    ASSERT_EQ(haul.count, WEFT__OVERFLOW_SPILL);
-    ASSERT_EQ(weft__runq_length(&their_ring), WEFT__OVERFLOW_SPILL - 1);
-    ASSERT_EQ(weft__overflow_count(&own), spilled - WEFT__OVERFLOW_SPILL);
+    uint64_t arrays = (spilled / WEFT__OVERFLOW_SPILL + 1) / 2;
+    uint64_t moved = weft__overflow_take_half(&theirs, &own);
+    ASSERT_EQ(moved, arrays * WEFT__OVERFLOW_SPILL);
+    ASSERT_EQ(weft__overflow_count(&theirs), moved);
+    ASSERT_EQ(weft__overflow_count(&own), spilled - moved);
     weft__overflow_check(&own);
-    while (weft__overflow_refill(&own, &own, &ring).run) {
-        while (weft__runq_take_oldest(&ring)) continue;
-    }
+    weft__overflow_check(&theirs);
+    ASSERT_PTR(weft__overflow_refill(&theirs, &their_ring).run, &tasks[0]);
+    while (weft__runq_take_oldest(&ring)) continue;
+    ASSERT_PTR(weft__overflow_refill(&own, &ring).run, &tasks[moved]);
+    forget(&own, &ring);
+    forget(&theirs, &their_ring);
+    done();
+}
+
+TEST(overflow_others_take_the_last_array_and_then_nothing)
+{
+    start();
+    for (uint32_t i = 0; i < WEFT__RUNQ_CAP + 1; i++) push(i);
+    ASSERT_EQ(weft__overflow_take_half(&theirs, &own), WEFT__OVERFLOW_SPILL);
+    ASSERT_EQ(weft__overflow_take_half(&theirs, &own), 0);
+    weft__overflow_check(&own);
+    while (weft__runq_push(&ring, &tasks[0])) continue;
+    ASSERT_EQ(weft__overflow_spill(&own, &ring), WEFT__OVERFLOW_SPILL); /* the list begins anew */
+    ASSERT_EQ(weft__overflow_take_half(&theirs, &own), WEFT__OVERFLOW_SPILL);
+    weft__overflow_check(&theirs);
+    forget(&own, &ring);
+    forget(&theirs, &their_ring);
     done();
 }
 
@@ -99,7 +125,7 @@ TEST(overflow_what_does_not_fit_stays_and_stays_oldest)
     for (uint32_t i = 0; i < TASKS; i++) push(i);
     uint64_t spilled = weft__overflow_count(&own);
     while (weft__runq_push(&ring, &tasks[0])) continue;
-    struct weft__haul haul = weft__overflow_refill(&own, &own, &ring);
+    struct weft__haul haul = weft__overflow_refill(&own, &ring);
     ASSERT_PTR(haul.run, &tasks[0]);
     ASSERT_EQ(haul.count, 1);
     ASSERT_EQ(weft__overflow_count(&own), spilled - 1);
@@ -131,7 +157,7 @@ TEST(overflow_steady_spilling_allocates_once)
         while (weft__runq_push(&ring, &tasks[round])) continue;
         ASSERT_EQ(weft__overflow_spill(&own, &ring), WEFT__OVERFLOW_SPILL);
         while (weft__runq_take_oldest(&ring)) continue;
-        ASSERT(weft__overflow_refill(&own, &own, &ring).run);
+        ASSERT(weft__overflow_refill(&own, &ring).run);
     }
     ASSERT_EQ(weft__fault_calls(WEFT__FAULT_ALLOC), 1);
     for (uint32_t i = 0; i < TASKS; i++) push(i);
