@@ -14,6 +14,8 @@
  *         order's acquire half (cas_release and cas_relaxed fail relaxed)
  *     fence_{acquire,release,seq_cst}()
  *     mb_after_rmw(): a full fence, free where the read-modify-write just done in this thread already was one (x86)
+ *     own_add(p, n), own_add_release(p, n): a counter of 8 or 4 bytes that this thread alone writes and others read: no read-modify-write, but
+ *         one instruction where the machine has it (x86), which compilers do not make of an atomic load and store
  *     plain_read(p), plain_write(p, v): ordinary accesses that claim to be ordered by something else; the model checker holds them to it
  *     cpu_pause(): inside a spin loop; the model checker lets others run first
  *
@@ -74,6 +76,16 @@ static inline void weft__full_fence(void)
 #define mb_after_rmw() weft__a_fence(seq_cst)
 #endif
 
+#if defined(__x86_64__) && !defined(WEFT__TSAN)
+#define WEFT__OWN_ADD 1
+/* volatile and "memory" for the release alone: stores before it stay before it, and on x86 that is all. */
+#define weft__own_add_by(p, n, words, ...)                                                                             \
+    (sizeof(*(p)) == 8 ? ({ __asm__ words("addq %1, %0" : "+m"(*(uint64_t *)(void *)(p)) : "er"((uint64_t)(n)) : __VA_ARGS__); }) \
+                       : ({ __asm__ words("addl %1, %0" : "+m"(*(uint32_t *)(void *)(p)) : "er"((uint32_t)(n)) : __VA_ARGS__); }))
+#define own_add(p, n)         weft__own_add_by(p, n, , "cc")
+#define own_add_release(p, n) weft__own_add_by(p, n, volatile, "cc", "memory")
+#endif
+
 #define plain_read(p)     (*(p))
 #define plain_write(p, v) ((void)(*(p) = (v)))
 
@@ -130,6 +142,11 @@ static inline void cpu_pause(void)
 #define cas_release(p, expected, v)   weft__a_cas(p, expected, v, release, relaxed)
 #define cas_acq_rel(p, expected, v)   weft__a_cas(p, expected, v, acq_rel, acquire)
 #define cas_seq_cst(p, expected, v)   weft__a_cas(p, expected, v, seq_cst, seq_cst)
+
+#if !defined(WEFT__OWN_ADD)
+#define own_add(p, n)         store_relaxed((p), load_relaxed(p) + (n))
+#define own_add_release(p, n) store_release((p), load_relaxed(p) + (n))
+#endif
 
 #define fence_acquire()               weft__a_fence(acquire)
 #define fence_release()               weft__a_fence(release)

@@ -271,8 +271,7 @@ static inline bool weft__slab_pooled(const void *block)
 /* relaxed: one writer, and readers want a number, not an order. */
 static inline void weft__slab_count(_Atomic uint64_t *counter, uint64_t n)
 {
-    uint64_t count = load_relaxed(counter);
-    store_relaxed(counter, count + n);
+    own_add(counter, n);
 }
 
 /* Gives a block of at least `bytes`, its first word as its last user left it (zero at first), the rest undefined; NULL when there is no memory, and

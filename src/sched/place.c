@@ -66,7 +66,6 @@ struct weft_task *weft__worker_take_background(struct weft__worker *w)
     struct weft_rt *rt = w->rt;
     struct weft_task *task = NULL;
 
-    w->since_background = 0;
     if (weft__inject_idle(&rt->background)) return NULL;
     if (weft__inject_pop(&rt->background, 1, &task) == 0) return NULL;
     if (!weft__inject_idle(&rt->background)) weft__rt_unpark(rt, weft__idle_submit(&rt->idle));

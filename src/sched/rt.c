@@ -78,6 +78,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     w->rt = rt;
     w->index = index;
     w->tick_max = rt->opts.tick_max;
+    weft__worker_stretch(w);
     w->budget = rt->opts.budget;
     w->task_hooks = rt->task_hooks;
     w->deaf_ns = 100000;
@@ -328,17 +329,16 @@ static void turn_ends(struct weft__worker *w)
 
 static int turn(struct weft__worker *w)
 {
-    int count = 0;
+    uint64_t count = 0;
+    struct weft_task *task = NULL;
     weft__shard_turn(w->shard, w->index);
-    while (count < TURN_POLLS_MAX) {
-        struct weft_task *task = weft__worker_take(w);
-        if (!task) task = weft__worker_take_inject(w);
+    do {
+        count += weft__worker_run(w, task, TURN_POLLS_MAX - count);
+        if (count == TURN_POLLS_MAX) break;
+        task = weft__worker_take_inject(w);
         if (!task) task = weft__worker_take_background(w);
-        if (!task) break;
-        weft__worker_run(w, task, NULL);
-        count++;
-    }
-    return count;
+    } while (task);
+    return (int)count;
 }
 
 static void turn_wait(struct weft__worker *w, int64_t timeout_ns)

@@ -3,7 +3,8 @@
  * sched - workers and the runtime they make up: the structs that the files of this folder share.
  *
  *     spawn.c    a task's birth                       worker.c   the loop: take, poll, finish
- *     handle.c   join, cancel, detach, references     find.c     what a worker does when it has nothing: inject, steal, sleep
+ *     poll.c     one poll, and what follows from it   find.c     what a worker does when it has nothing: inject, steal, sleep
+ *     handle.c   cancel, detach, references           join.c     waiting for a task
  *     guest.c    where other threads get blocks       pool.c     tasks in the program's own storage
  *     rt.c       building and joining the parts       stop.c     shutdown: gate and sweeps
  *     options.c  options and environment              main.c     WEFT_MAIN
@@ -78,10 +79,11 @@ struct weft__worker {
     uint32_t index;                 /* constant */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
-    uint32_t tick;                  /* polls since the last look at inject and overflow */
+    uint32_t calm;                  /* polls until it looks elsewhere again: at the stretch's end */
+    uint32_t stretch;               /* how many that were when it began */
+    uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
-    uint32_t since_background;      /* takes since the last look at the background queue */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
     char *stack_lo;                 /* lowest address that an inlined child may use */
@@ -144,7 +146,7 @@ enum weft__stage {
 /* relaxed: one writer, and readers want a number. */
 static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
 {
-    store_relaxed(counter, load_relaxed(counter) + n);
+    own_add(counter, n);
 }
 
 /* The runtime that a task belongs to: its block says so. */
@@ -194,14 +196,20 @@ static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *
 extern const struct weft__sched weft__sched;                        /* pushes any task to where it belongs */
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
-/* One poll, and what follows from it. `joined` is the task whose handle the caller holds, or NULL: if that one ends, it is left to the caller. */
-void weft__worker_run(struct weft__worker *w, struct weft_task *task, const struct weft_task *joined);
+void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before); /* it was in the slot; it goes to the ring, and may be offered */
+/* Polls `task`, unless it is NULL, and what the worker has, up to `most` in all. Returns how many. */
+uint64_t weft__worker_run(struct weft__worker *w, struct weft_task *task, uint64_t most);
+#define WEFT__ALL UINT64_MAX
+void weft__worker_stretch(struct weft__worker *w);                  /* begins another, with the tick as it is */
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
 void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */
+
+/* ---- handle.c ---- */
+void weft__handle_drop(struct weft_task *task);                     /* takes a handle that has been marked as spent */
 
 /* ---- place.c ---- */
 
@@ -217,6 +225,13 @@ bool weft__worker_keeps_waiting(struct weft__worker *w);            /* somebody 
 
 /* Polls of a worker between two looks at the background queue, whatever else it has. Doubled: its tasks wait twice as long beside busy workers. */
 #define WEFT__BACKGROUND_TICKS 32
+
+/* A task with no place of its own: runs next. */
+static inline void weft__worker_push_next(struct weft__worker *w, struct weft_task *task)
+{
+    struct weft_task *before = weft__slot_put(&w->next, task);
+    if (before) weft__worker_push_behind(w, before);
+}
 
 /* ---- find.c ---- */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */

@@ -15,18 +15,9 @@
  * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
  */
-#include "sched/sched.h"
+#include "sched/poll.h"
 
-#include "sys/clock.h"
-#include "task/fiber.h"
-#include "task/frame.h"
-#include "task/local.h"
-#include "task/orphan.h"
 #include "task/overflow.h"
-#include "task/watchers.h"
-
-#include <errno.h>
-#include <string.h>
 
 /* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
 #define NEXT_STREAK_MAX 3
@@ -37,7 +28,7 @@
 
 /* ---- push ---- */
 
-static void push_ring_slow(struct weft__worker *w, struct weft_task *task)
+static __attribute__((noinline)) void push_ring_slow(struct weft__worker *w, struct weft_task *task)
 {
     if (weft__overflow_spill(&w->over, &w->ring) >= 0 && weft__runq_push(&w->ring, task)) {
         weft__tally(&w->counts.spills, 1);
@@ -47,7 +38,7 @@ static void push_ring_slow(struct weft__worker *w, struct weft_task *task)
     fence_seq_cst();                         /* [idle-sb] with sleep: as any push from outside */
 }
 
-static void push_ring(struct weft__worker *w, struct weft_task *task)
+static inline void push_ring(struct weft__worker *w, struct weft_task *task)
 {
     if (!weft__runq_push(&w->ring, task)) push_ring_slow(w, task);
 }
@@ -61,16 +52,19 @@ void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
     }
 }
 
+void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before)
+{
+    push_ring(w, before);
+    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+}
+
 void weft__worker_push(struct weft__worker *w, struct weft_task *task)
 {
     if (__builtin_expect(weft__is_placed(task), 0)) {
         weft__place_push(w->rt, w, task, true);
-        return;
+    } else {
+        weft__worker_push_next(w, task);
     }
-    struct weft_task *before = weft__slot_put(&w->next, task);
-    if (!before) return;
-    push_ring(w, before);
-    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
 }
 
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker)
@@ -133,21 +127,12 @@ const struct weft__sched weft__sched = {.ops = &ops};
 
 /* ---- take ---- */
 
-static struct weft_task *take_next(struct weft__worker *w)
-{
-    if (w->next_streak >= NEXT_STREAK_MAX && weft__runq_length(&w->ring) > 0) return NULL;
-    struct weft_task *task = weft__slot_take(&w->next);
-    if (task) w->next_streak++;
-    return task;
-}
-
 /* The fairness tick: what lies in the inject queue or behind a ring that never runs dry gets its turn. */
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
     w->tick = 0;
     weft__shard_turn(w->shard, w->index);
     struct weft_task *task = weft__worker_take_inject(w);
-    if (!task) task = weft__worker_take_background(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;
         if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
@@ -156,119 +141,103 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     return task;
 }
 
-struct weft_task *weft__worker_take(struct weft__worker *w)
+/* The next stretch ends with the tick, or when the background queue has waited long enough. */
+void weft__worker_stretch(struct weft__worker *w)
 {
-    struct weft_task *task = NULL;
-    w->inline_ticks = 0;
-    if (++w->tick >= w->tick_max) task = take_in_turn(w);
-    if (!task && __builtin_expect(++w->since_background >= WEFT__BACKGROUND_TICKS, 0)) task = weft__worker_take_background(w);
-    if (!task && __builtin_expect(!weft__inbox_idle(&w->inbox), 0)) task = weft__inbox_take_in_turn(&w->inbox);
-    if (!task) task = take_next(w);
-    if (!task) {
-        task = weft__runq_take_oldest(&w->ring);
-        if (task) w->next_streak = 0;
-    }
-    if (!task) task = weft__slot_take(&w->next);
-    if (!task) task = weft__overflow_refill(&w->over, &w->ring).run;
-    if (!task) task = weft__inbox_take(&w->inbox); /* not its turn, but nobody else's either */
+    uint32_t left = w->tick < w->tick_max ? w->tick_max - w->tick : 1;
+    w->stretch = left < WEFT__BACKGROUND_TICKS ? left : WEFT__BACKGROUND_TICKS;
+    w->calm = w->stretch;
+}
+
+/* The stretch is over: who is not in its ring? */
+static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__worker *w)
+{
+    w->tick += w->stretch;
+    struct weft_task *task = w->tick >= w->tick_max ? take_in_turn(w) : NULL;
+    weft__worker_stretch(w);
+    return task ? task : weft__worker_take_background(w);
+}
+
+/* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
+static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *task)
+{
+    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
     return task;
 }
 
-/* ---- poll ---- */
-
-/* Of a task whose result is a signed integer. */
-static int64_t result_of(struct weft_task *task)
+/* From slot or ring. */
+static inline struct weft_task *take_queued(struct weft__worker *w)
 {
-    const struct weft_site *site = task->site;
-    const char *at = (const char *)weft__frame_of(task) + site->ret_at;
-
-    switch (site->ret_bytes) {
-    case 1: return *(const signed char *)at;
-    case 2: return *(const int16_t *)(const void *)at;
-    case 4: return *(const int32_t *)(const void *)at;
-    default: return *(const int64_t *)(const void *)at;
+    struct weft_task *task;
+    if (w->next_streak < NEXT_STREAK_MAX || weft__runq_length(&w->ring) == 0) {
+        task = weft__slot_take(&w->next);
+        if (task) {
+            w->next_streak++;
+            return taken(w, task);
+        }
     }
+    task = weft__runq_take_oldest(&w->ring);
+    if (!task) return NULL;
+    w->next_streak = 0;
+    return taken(w, task);
 }
 
-int64_t weft__task_failure(struct weft_task *task)
+static __attribute__((noinline)) struct weft_task *take_rest(struct weft__worker *w)
 {
-    if (!task->site->ret_signed) return weft__fiber_never_ran(task) ? -ENOMEM : 0;
-    int64_t result = result_of(task);
-    if (result != -ECANCELED) return result < 0 ? result : 0;
-    /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
-    bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
-    return closing || weft__state_is_cancelled(task) ? 0 : result;
+    struct weft_task *task = weft__slot_take(&w->next);
+    if (!task) task = weft__overflow_refill(&w->over, &w->ring).run;
+    if (!task) task = weft__inbox_take(&w->inbox); /* not its turn, but nobody else's either */
+    return task ? taken(w, task) : NULL;
 }
 
-static __attribute__((noinline)) void end_locals(struct weft__worker *w, struct weft_task *task)
+static inline struct weft_task *take(struct weft__worker *w)
 {
-    weft__locals_end(task);
-    if (w->here->worker != w) weft__orphan_returns(); /* one of their functions forked, and this is the child */
+    struct weft_task *task = NULL;
+    w->inline_ticks = 0;
+    if (__builtin_expect(--w->calm == 0, 0)) task = look_elsewhere(w);
+    if (!task && __builtin_expect(!weft__inbox_idle(&w->inbox), 0)) task = weft__inbox_take_in_turn(&w->inbox);
+    if (__builtin_expect(task != NULL, 0)) return taken(w, task);
+    task = take_queued(w);
+    return __builtin_expect(task != NULL, 1) ? task : take_rest(w);
 }
 
-static __attribute__((noinline)) void tell_end(struct weft__worker *w, const struct weft_task *task)
+struct weft_task *weft__worker_take(struct weft__worker *w)
 {
-    if (w->rt->opts.on_task_end) w->rt->opts.on_task_end(w->rt, task);
-    if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
-}
-
-/* Somebody else holds the handle, or nobody does. */
-static void finish(struct weft__worker *w, struct weft_task *task)
-{
-    struct weft__join_done done;
-    const struct weft_site *site = task->site;
-    uint64_t word = weft__join_ending(task);
-    int64_t failure = 0;
-
-    do {
-        if (word & WEFT__STATE_DETACHED) failure = weft__task_failure(task);
-    } while (!weft__join_end(task, &word, &done));
-    if (!weft__waker_is_none(done.joiner)) weft__waker_push(done.joiner, &weft__sched);
-    if (__builtin_expect(done.watched, 0)) weft__watchers_wake(task, &weft__sched);
-    if (__builtin_expect(failure != 0, 0)) weft__unread_add(&w->rt->unread, site, failure);
-    if (done.free) weft__task_free_on(w, task);
-}
-
-void weft__worker_run(struct weft__worker *w, struct weft_task *task, const struct weft_task *joined)
-{
-    struct weft__here *here = w->here;
-    struct weft_task *outer_task = here->task;
-    struct weft_cx *outer_cx = here->cx;
-    uint64_t word = weft__state_begin_poll(task);
-    struct weft_cx cx = {
-        .waker = weft__waker_of(task),
-        .why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0,
-        .budget = __builtin_expect(weft__place_look(task) & WEFT__PLACE_NO_BUDGET, 0) ? WEFT__UNBUDGETED : w->budget,
-    };
-
-    weft_dassert(!here->fiber); /* on a fiber's stack nothing is run but its own frames */
-    here->task = task;
-    here->cx = &cx;
-    store_relaxed(&task->polls, load_relaxed(&task->polls) + 1); /* relaxed: the poller writes, others only look */
-    weft__scribble();
-    weft_poll answer = task->site->poll(weft__frame_of(task), &cx);
-    if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
-    if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) end_locals(w, task);
-    here->task = outer_task;
-    here->cx = outer_cx;
-    weft__tally(&w->counts.polls, 1);
-    if (answer == WEFT_READY) {
-        if (__builtin_expect(w->task_hooks, 0)) tell_end(w, task);
-        /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
-        store_release(&w->counts.completed, load_relaxed(&w->counts.completed) + 1); /* relaxed: we alone write it */
-        if (task != joined || !weft__state_complete_own(task)) finish(w, task);
-    } else if (cx.yielded || weft__state_end_poll(task) == WEFT__STATE_REQUEUE) {
-        weft__worker_push_back(w, task);
-    }
+    return take(w);
 }
 
 /* ---- the loop ---- */
+
+static inline void run(struct weft__worker *w, struct weft__here *here, struct weft_task *task)
+{
+    struct weft_cx cx;
+    weft_poll answer = weft__poll_call(w, here, task, &cx);
+    here->task = NULL;
+    here->cx = NULL;
+    if (answer == WEFT_READY) {
+        weft__poll_ready(w, task);
+        weft__poll_finish(w, task);
+    } else {
+        weft__poll_left(w, task, &cx);
+    }
+}
+
+uint64_t weft__worker_run(struct weft__worker *w, struct weft_task *task, uint64_t most)
+{
+    struct weft__here *here = w->here;
+    uint64_t count = 0;
+    if (!task) task = take(w);
+    for (; task; task = take(w)) {
+        run(w, here, task);
+        if (++count == most) break;
+    }
+    return count;
+}
 
 void weft__worker_main(void *arg)
 {
     struct weft__worker *w = arg;
     struct weft_rt *rt = w->rt;
-    struct weft_task *task;
     struct weft__altstack altstack;
     bool names_overflows = weft__overflow_thread_init(&altstack) == 0; /* else fibers die without a name */
 
@@ -280,16 +249,10 @@ void weft__worker_main(void *arg)
     weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
     if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
-    for (;;) {
-        task = weft__worker_take(w);
-        if (task) {
-            /* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
-            if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
-        } else {
-            task = weft__worker_find(w);
-            if (!task) break;
-        }
-        weft__worker_run(w, task, NULL);
+    for (struct weft_task *task = NULL;;) {
+        (void)weft__worker_run(w, task, WEFT__ALL);
+        task = weft__worker_find(w);
+        if (!task) break;
     }
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);

@@ -26,7 +26,8 @@
  *     ALIVE SCHED NOTIFIED       -> - NOTIFIED                  [end_poll]    acquire RMW     requeue: it still holds the right
  *     ALIVE SCHED, references    -> ALIVE COMPLETE, references  [complete]    acq_rel RMW     not touch it again
  *     ALIVE SCHED, none          -> ALIVE COMPLETE, none        [complete]    acquire load    free
- *     ALIVE SCHED, one: ours     -> ALIVE COMPLETE, one         [complete_own] acquire load   -
+ *     ALIVE SCHED, one: ours     -> free, generation + 1        [end_free]    acquire load    give the block back
+ *     ALIVE SCHED, none          -> free, generation + 1        [end_free]    acquire load    give the block back
  *     references n               -> n + 1                       [ref]         relaxed RMW     -
  *     references n               -> n - 1                       [unref]       acq_rel RMW     free, if COMPLETE and the last
  *     COMPLETE, one              -> same                        [unref]       acquire load    free
@@ -249,18 +250,22 @@ static inline enum weft__state_next weft__state_complete_unseen(struct weft_task
     return WEFT__STATE_FREE;
 }
 
-/* The poll answered READY, of a task whose one reference is the caller's: the joiner ran it itself.
- * Nobody else can take a reference, wait for it or drop it; what complete_unseen says of the sweep
- * holds here too. Answers false, and has done nothing, if there are or were others. */
-static inline bool weft__state_complete_own(struct weft_task *task)
+/* The poll answered READY, of a task whose one reference is the caller's: the joiner ran it itself, and
+ * `word` is what weft__join_ending gave. Nobody else can take a reference, wait for it or drop it; what
+ * complete_unseen says of the sweep holds here too. False if there are or were others. */
+static inline bool weft__state_is_own(uint64_t word)
 {
-    uint64_t word = load_acquire(&task->state); /* [state-ref] with unref: others' last touches */
-
-    weft_dassert(word & WEFT__STATE_SCHED);
     /* WATCHED with one reference: who watched has left. That is rare, and left to weft__join_end. */
-    if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) != WEFT__STATE_REF) return false;
-    (void)weft__state_complete_unseen(task, word);
-    return true;
+    return (word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) == WEFT__STATE_REF;
+}
+
+/* complete_unseen or complete_own, and free, in one store: for whoever is sure that nobody looks at the block in between. `word` is what
+ * one of them would have been given. */
+static inline void weft__state_end_free(struct weft_task *task, uint64_t word)
+{
+    weft_dassert(weft__state_references_of(word) <= 1); /* the joiner's own goes with the block */
+    /* relaxed: the acquire that brought `word` has ordered us behind all others */
+    store_relaxed(&task->state, ((word >> WEFT__STATE_GEN_SHIFT) + 1) << WEFT__STATE_GEN_SHIFT);
 }
 
 /* One reference less. FREE or NOTHING. */

@@ -275,10 +275,9 @@ static void inline_joiner(void *arg)
     (void)arg;
     (void)weft__state_begin_poll(child);
     plain_write(&child->ext, &joined);
-    model_assert(weft__state_complete_own(child));
-    model_assert(weft__state_is_complete(child));
-    model_assert(weft__state_unref(child) == WEFT__STATE_FREE);
-    weft__state_free(child);
+    uint64_t word = weft__join_ending(child);
+    model_assert(weft__state_is_own(word));
+    weft__state_end_free(child, word);
     joined = true;
 }
 
@@ -306,8 +305,15 @@ static void inline_joiner_beside_holder(void *arg)
     (void)arg;
     (void)weft__state_begin_poll(child);
     plain_write(&child->ext, &joined);
-    if (!weft__state_complete_own(child)) (void)ending_alone(child);
-    unref(child);
+    uint64_t word = weft__join_ending(child);
+    if (weft__state_is_own(word)) {
+        (void)plain_read(&child->scope);
+        weft__state_end_free(child, word);
+        model_free(child);
+    } else {
+        (void)ending_alone(child);
+        unref(child);
+    }
     joined = true;
 }
 

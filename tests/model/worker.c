@@ -108,6 +108,7 @@ static bool twin_wake(struct weft__idle *idle, uint32_t worker)
 #define weft__idle_submit twin_submit
 #define weft__idle_wake   twin_wake
 #include "sched/place.c"
+#include "sched/poll.c"
 #include "sched/worker.c"
 
 /* ---- what it calls elsewhere ---- */

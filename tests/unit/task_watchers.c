@@ -176,10 +176,10 @@ TEST(watchers_are_seen_by_a_joiner_that_runs_the_child)
     struct weft_task child = child_of(2);
     struct watching w;
     watch(&child, &w);
-    ASSERT(!weft__state_complete_own(&child));
+    ASSERT(!weft__state_is_own(weft__join_ending(&child)));
     weft__watchers_leave(&w.watcher);
     ASSERT_EQ(weft__state_unref(&child), WEFT__STATE_NOTHING);
-    ASSERT(!weft__state_complete_own(&child));
+    ASSERT(!weft__state_is_own(weft__join_ending(&child)));
     ASSERT(end(&child).watched);
     ASSERT_EQ(pushed_count, 0);
 }
