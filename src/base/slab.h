@@ -274,19 +274,26 @@ static inline void weft__slab_count(_Atomic uint64_t *counter, uint64_t n)
     own_add(counter, n);
 }
 
-/* Gives a block of at least `bytes`, its first word as its last user left it (zero at first), the rest undefined; NULL when there is no memory, and
- * then nothing has changed. More than WEFT__SLAB_BLOCK_MAX is the caller's business. */
-static inline void *weft__slab_alloc(struct weft__slab *slab, size_t bytes)
+/* As weft__slab_alloc, if a block lies ready, else NULL: for who has another way then. */
+static inline void *weft__slab_alloc_ready(struct weft__slab *slab, size_t bytes)
 {
     weft_assert(bytes <= WEFT__SLAB_BLOCK_MAX);
     unsigned cls = weft__slab_class_of(bytes);
     struct weft__block *block = slab->classes[cls].free;
 
-    if (__builtin_expect(!block, 0)) return weft__slab_alloc_slow(slab, cls);
+    if (__builtin_expect(!block, 0)) return NULL;
     slab->classes[cls].free = load_relaxed(&block->link); /* relaxed: this thread's own list */
     weft__slab_count(&slab->allocated, 1);
     weft__slab_unpoison(block, weft__slab_class_bytes(cls));
     return block;
+}
+
+/* Gives a block of at least `bytes`, its first word as its last user left it (zero at first), the rest undefined; NULL when there is no memory, and
+ * then nothing has changed. More than WEFT__SLAB_BLOCK_MAX is the caller's business. */
+static inline void *weft__slab_alloc(struct weft__slab *slab, size_t bytes)
+{
+    void *block = weft__slab_alloc_ready(slab, bytes);
+    return __builtin_expect(block != NULL, 1) ? block : weft__slab_alloc_slow(slab, weft__slab_class_of(bytes));
 }
 
 /* Takes a block of the group, whoever allocated it; its flags are zero and its generation is the next user's. `slab` is the calling thread's. */

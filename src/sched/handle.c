@@ -126,31 +126,34 @@ int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
     weft__handle_spend(task, "weft_detach");
-    weft__handle_drop(task);
+    enum weft__state_next next;
+    uint64_t word = weft__state_look(task);
+    /* Of most the end is still to come: there is nothing to tell, and nothing to free. */
+    if ((word & WEFT__STATE_COMPLETE) || !weft__join_detach(task, &word, &next)) weft__handle_drop(task);
     return 0;
 }
 
 /* ---- yield ---- */
 
-static weft_poll yield_ends(struct weft_yield *f)
+/* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
+static __attribute__((noinline)) weft_poll yield_told_to_stop(struct weft_yield *f, weft_cx *cx)
 {
-    f->ret = 0;
-    return WEFT_READY;
+    bool answer_now = cx->budget > 0;
+    f->ret = weft_cx_cancelled(cx);
+    if (f->weft__at || answer_now) return WEFT_READY;
+    f->weft__at = 1;
+    cx->yielded = true;
+    return WEFT_PENDING;
 }
 
-/* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
 weft_poll weft_yield_poll(void *frame, weft_cx *cx)
 {
     struct weft_yield *f = frame;
-    if (__builtin_expect(!cx->why, 1)) {
-        if (f->weft__at) return yield_ends(f);
-        f->weft__at = 1;
-        cx->yielded = true;
-        return WEFT_PENDING;
+    if (__builtin_expect(cx->why, 0)) return yield_told_to_stop(f, cx);
+    if (f->weft__at) {
+        f->ret = 0;
+        return WEFT_READY;
     }
-    bool answer_now = cx->why && cx->budget > 0;
-    f->ret = weft_cx_cancelled(cx);
-    if (f->weft__at || answer_now) return WEFT_READY;
     f->weft__at = 1;
     cx->yielded = true;
     return WEFT_PENDING;

@@ -55,9 +55,6 @@ static __attribute__((noinline)) weft_poll join_takes(struct weft_join *f)
 
 /* ---- inline join ---- */
 
-/* An inlined child may need as much as this, and what it calls. */
-#define STACK_LEFT_MIN (32 * 1024)
-
 /* Fairness ticks that a stretch of inlined children may last: about 1,000 polls, tens to hundreds of microseconds. Doubled: tasks in the ring wait twice as
  * long for the loop; halved: fork-join programs unwind twice as often, and each time the loop begins another branch of their tree. */
 #define INLINE_TICKS_MAX 16
@@ -71,13 +68,14 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     w->inline_ticks += over;
     w->tick = over ? 0 : tick;
     weft__worker_stretch(w);
-    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
     return true;
 }
 
 static inline bool may_inline(struct weft__worker *w)
 {
-    if (!w->stack_lo || (char *)__builtin_frame_address(0) < w->stack_lo + STACK_LEFT_MIN) return false;
+    char mark;
+    if ((uintptr_t)&mark < w->stack_limit) return false;
     return w->calm > 1 || another_stretch(w);
 }
 
@@ -191,10 +189,9 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     f->weft__at |= JOIN_BEGUN;
     weft__handle_spend(task, "weft_join");
     if (__builtin_expect(!join_fits(f), 0)) return join_refuses(f);
-    if (weft__state_is_complete(task)) return join_takes(f);
     struct weft__worker *w = cx->why ? NULL : inliner_of(task);
     if (w && run_inline(f, w)) return WEFT_READY;
-    return join_waits(f, cx);
+    return weft__state_is_complete(f->task) ? join_takes(f) : join_waits(f, cx);
 }
 
 int weft__join(weft_task *task, void *into, size_t bytes)

@@ -25,21 +25,29 @@ void weft__poll_end_locals(struct weft__worker *w, struct weft_task *task);
 void weft__poll_tell_end(struct weft__worker *w, const struct weft_task *task);
 void weft__poll_finish_seen(struct weft__worker *w, struct weft_task *task, uint64_t word);
 
+/* What few tasks are. Gives the frame. */
+static inline void *weft__poll_unusual(struct weft_task *task, struct weft_cx *cx)
+{
+    if (weft__place_look(task) & WEFT__PLACE_NO_BUDGET) cx->budget = WEFT__UNBUDGETED;
+    return weft__frame_of(task);
+}
+
 /* The poll itself, with `here` telling of it. `cx` is the caller's, who then puts back what `here` told before. */
 static inline weft_poll weft__poll_call(struct weft__worker *w, struct weft__here *here, struct weft_task *task, struct weft_cx *cx)
 {
-    uint64_t word = weft__state_begin_poll(task);
-
+    void *frame = task + 1;
     weft_dassert(!here->fiber); /* on a fiber's stack nothing is run but its own frames */
     cx->waker = weft__waker_of(task);
-    cx->why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0;
-    cx->budget = __builtin_expect(weft__place_look(task) & WEFT__PLACE_NO_BUDGET, 0) ? WEFT__UNBUDGETED : w->budget;
+    cx->why = 0;
+    cx->budget = w->budget;
     cx->yielded = false;
+    if (__builtin_expect(weft__state_begin_poll(task) & WEFT__STATE_CANCELLED, 0)) cx->why = -ECANCELED;
+    if (__builtin_expect(weft__place_look(task) & (WEFT__PLACE_NO_BUDGET | WEFT__PLACE_BOXED), 0)) frame = weft__poll_unusual(task, cx);
     here->task = task;
     here->cx = cx;
     own_add(&task->polls, 1); /* the poller writes, others only look */
     weft__scribble();
-    weft_poll answer = task->site->poll(weft__frame_of(task), cx);
+    weft_poll answer = task->site->poll(frame, cx);
     if (__builtin_expect(here->worker != w, 0)) weft__orphan_returns(); /* it forked, and this is the child */
     weft__tally(&w->counts.polls, 1);
     if (answer == WEFT_READY && __builtin_expect(task->ext != NULL, 0)) weft__poll_end_locals(w, task);
@@ -73,7 +81,7 @@ static inline bool weft__poll_may_have_failed(struct weft_task *task)
 /* A task that nobody looks at any more: its life ends with its poll. `word` is of weft__join_ending. */
 static inline void weft__poll_bury(struct weft__worker *w, struct weft_task *task, uint64_t word)
 {
-    if (__builtin_expect(task->ext || task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__task_strip(task);
+    if (__builtin_expect(weft__has_extras(task), 0)) weft__task_strip(task);
 #if defined(WEFT_DEBUG)
     if (weft__spent_waits(task)) {
         (void)weft__state_complete_unseen(task, word);
@@ -90,11 +98,15 @@ static inline void weft__poll_bury(struct weft__worker *w, struct weft_task *tas
 static inline void weft__poll_finish(struct weft__worker *w, struct weft_task *task)
 {
     uint64_t word = weft__join_ending(task);
-    if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) == 0 && !weft__poll_may_have_failed(task)) {
-        weft__poll_bury(w, task, word);
-    } else {
-        weft__poll_finish_seen(w, task, word);
+    if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) == 0) {
+        if (!weft__poll_may_have_failed(task)) {
+            weft__poll_bury(w, task, word);
+            return;
+        }
+    } else if (!(word & (WEFT__STATE_JOINER | WEFT__STATE_DETACHED | WEFT__STATE_WATCHED))) {
+        if (weft__join_end_alone(task, &word)) return;
     }
+    weft__poll_finish_seen(w, task, word);
 }
 
 #endif

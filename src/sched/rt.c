@@ -363,7 +363,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
         here->stack_lo = weft__thread_stack_lo();
         weft__quit_watch();
     }
-    w->stack_lo = here->fiber ? NULL : here->stack_lo; /* nothing is inlined on a stack whose end we do not know */
+    weft__worker_stack(w, here->fiber ? NULL : here->stack_lo); /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
     here->worker = w;
     here->stacks = &rt->stacks;

@@ -140,6 +140,13 @@ static inline uint32_t weft__runq_length(struct weft__runq *q)
     return length < WEFT__RUNQ_CAP ? (uint32_t)length : WEFT__RUNQ_CAP;
 }
 
+/* Owner: are there so many? Thieves may have made them fewer since. */
+static inline bool weft__runq_holds(struct weft__runq *q, int64_t least)
+{
+    /* relaxed, both: our own tail; an older head answers too many */
+    return (int64_t)(load_relaxed(&q->tail) - load_relaxed(&q->head)) >= least;
+}
+
 /* Anyone: the oldest task, or NULL. Gives: the task. */
 struct weft_task *weft__runq_steal(struct weft__runq *q);
 

@@ -84,9 +84,10 @@ struct weft__worker {
     uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
-    uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
+    uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop's own last one */
+    struct weft_task *newborn;      /* the last block that it gave to be filled in; only to be compared with */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
-    char *stack_lo;                 /* lowest address that an inlined child may use */
+    uintptr_t stack_limit;          /* lowest address from which a child may be inlined; UINTPTR_MAX: none */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
     int64_t deaf_ns;                /* how long the next deafness lasts */
@@ -161,6 +162,12 @@ static inline uint64_t weft__worker_queued(struct weft__worker *w)
     return !weft__slot_empty(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
 }
 
+/* Does anything of it lie outside of the block? */
+static inline bool weft__has_extras(const struct weft_task *task)
+{
+    return task->ext || task->site->frame_bytes > WEFT__FRAME_MAX;
+}
+
 static inline const char *weft__name_of(const struct weft_task *task)
 {
     const struct weft__ext *ext = weft__ext_of(task);
@@ -183,7 +190,7 @@ static inline void *weft__frame_of(struct weft_task *task)
 /* The same by a worker of its runtime. */
 static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *task)
 {
-    if (__builtin_expect(task->ext || task->site->frame_bytes > WEFT__FRAME_MAX, 0)) weft__task_strip(task);
+    if (__builtin_expect(weft__has_extras(task), 0)) weft__task_strip(task);
 #if defined(WEFT_DEBUG)
     if (weft__spent_waits(task)) task = weft__spent_put(&w->spent, task);
     if (!task) return;
@@ -193,7 +200,7 @@ static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *
 }
 
 /* ---- worker.c ---- */
-extern const struct weft__sched weft__sched;                        /* pushes any task to where it belongs */
+extern const struct weft__sched weft__sched __attribute__((visibility("hidden")));                        /* pushes any task to where it belongs */
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before); /* it was in the slot; it goes to the ring, and may be offered */
@@ -203,6 +210,7 @@ uint64_t weft__worker_run(struct weft__worker *w, struct weft_task *task, uint64
 void weft__worker_stretch(struct weft__worker *w);                  /* begins another, with the tick as it is */
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
+void weft__worker_stack(struct weft__worker *w, char *lo);           /* where the stack of its thread ends; NULL: nothing is inlined on it */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
@@ -257,7 +265,7 @@ void weft__rt_release(struct weft_rt *rt);                          /* the last 
 void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
 
 /* ---- fork.c ---- */
-extern bool weft__forked;                                           /* this process is the child of one that had runtimes */
+extern bool weft__forked __attribute__((visibility("hidden")));                                           /* this process is the child of one that had runtimes */
 int weft__fork_ready(void);                                         /* before the first runtime; later calls do nothing. 0; -ENOMEM */
 void weft__fork_enlist(struct weft_rt *rt);
 void weft__fork_delist(struct weft_rt *rt);

@@ -70,7 +70,7 @@ static bool ext_new(struct weft_rt *rt, struct weft_task *task, const weft_spawn
 }
 
 /* All of the header but the state, which publishes it. */
-static inline void header_init(struct weft_task *task, const struct weft_site *site)
+static inline void header_init(struct weft_task *task, const struct weft_site *site, uint32_t place)
 {
     task->site = site;
     task->scope = 0;
@@ -78,15 +78,20 @@ static inline void header_init(struct weft_task *task, const struct weft_site *s
     store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
-    store_relaxed(&task->place, 0);
+    store_relaxed(&task->place, (uint16_t)place);
+}
+
+static uint32_t place_of(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    uint32_t boxed = site->frame_bytes > WEFT__FRAME_MAX ? WEFT__PLACE_BOXED : 0;
+    return boxed | (opts ? weft__place_at_birth(rt, w, opts) : 0);
 }
 
 static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
     if (!task) return NULL;
-    header_init(task, site);
-    if (opts) store_relaxed(&task->place, (uint16_t)weft__place_at_birth(rt, w, opts)); /* relaxed: as above */
+    header_init(task, site, place_of(rt, w, site, opts));
     if (!ext_new(rt, task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -111,8 +116,7 @@ static struct weft_task *block_from_pool(struct weft_rt *rt, struct weft__worker
 {
     struct weft_task *task = weft__pool_take(opts->pool, site);
     if (!task) return NULL;
-    header_init(task, site);
-    store_relaxed(&task->place, (uint16_t)weft__place_at_birth(rt, w, opts)); /* relaxed: as above */
+    header_init(task, site, place_of(rt, w, site, opts));
     if (ext_new(rt, task, opts)) return task;
     block_free(rt, w, task);
     return NULL;
@@ -131,6 +135,20 @@ static struct weft_task *task_new_in_pool(const struct weft_site *site, const we
     return task;
 }
 
+static inline struct weft_task *newborn(struct weft__worker *w, struct weft_task *task, const struct weft_site *site)
+{
+    w->newborn = task;
+    header_init(task, site, 0);
+    return task;
+}
+
+/* The slab's list has run dry. */
+static __attribute__((noinline)) struct weft_task *task_new_dry(struct weft__worker *w, const struct weft_site *site)
+{
+    struct weft_task *task = weft__slab_alloc(&w->slab, sizeof(*task) + site->frame_bytes);
+    return task ? newborn(w, task, site) : NULL;
+}
+
 /* With options, a large frame, or from outside. */
 static __attribute__((noinline)) struct weft_task *task_new_slow(struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
@@ -145,9 +163,9 @@ weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *o
 {
     struct weft__worker *w = weft__here()->worker;
     if (!w || opts || site->frame_bytes > WEFT__FRAME_MAX) return task_new_slow(w, site, opts);
-    struct weft_task *task = weft__slab_alloc(&w->slab, sizeof(*task) + site->frame_bytes);
-    if (task) header_init(task, site);
-    return task;
+    struct weft_task *task = weft__slab_alloc_ready(&w->slab, sizeof(*task) + site->frame_bytes);
+    if (__builtin_expect(!task, 0)) return task_new_dry(w, site);
+    return newborn(w, task, site);
 }
 
 void *weft__task_frame(weft_task *task)
@@ -167,20 +185,40 @@ static __attribute__((noinline)) void tell_spawn(struct weft_rt *rt, const struc
     if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
 }
 
-weft_task *weft__task_start(weft_task *task)
+/* From outside, with options, with another spawn among the arguments, with hooks, or while the runtime closes. */
+static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
     struct weft__worker *w = own_worker(rt);
 
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
-    if (__builtin_expect(w ? w->task_hooks : rt->task_hooks, 0)) tell_spawn(rt, task);
+    if (rt->task_hooks) tell_spawn(rt, task);
     if (w) {
         weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);
-        return task;
+    } else {
+        task_start_outside(rt, task);
     }
-    task_start_outside(rt, task);
+    return task;
+}
+
+static __attribute__((noinline)) weft_task *push_before_others(struct weft__worker *w, weft_task *task)
+{
+    weft__worker_push_next(w, task);
+    return task;
+}
+
+/* Whatever needs a call is the end of a path: so the usual one saves no registers. */
+weft_task *weft__task_start(weft_task *task)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (!w || w->newborn != task || w->task_hooks) return task_start_slow(task);
+    if (__builtin_expect(load_relaxed(&w->rt->stage) != WEFT__OPEN, 0)) return task_start_slow(task); /* relaxed: as there */
+    weft__state_init(task, 1);
+    weft__tally(&w->counts.spawned, 1);
+    if (!weft__slot_empty(&w->next)) return push_before_others(w, task);
+    weft__worker_push_next(w, task);
     return task;
 }
 

@@ -55,7 +55,7 @@ void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
 void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before)
 {
     push_ring(w, before);
-    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
 }
 
 void weft__worker_push(struct weft__worker *w, struct weft_task *task)
@@ -119,7 +119,7 @@ static void push_chain_anywhere(void *unused, struct weft_task *first, struct we
         }
         t = after;
     }
-    if (w && weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+    if (w && weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
 }
 
 static const struct weft__sched_ops ops = {.push = push_anywhere, .push_chain = push_chain_anywhere};
@@ -131,11 +131,12 @@ const struct weft__sched weft__sched = {.ops = &ops};
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
     w->tick = 0;
+    w->inline_ticks = 0;
     weft__shard_turn(w->shard, w->index);
     struct weft_task *task = weft__worker_take_inject(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;
-        if (weft__runq_length(&w->ring) > WEFT__RUNQ_CAP / 2) (void)weft__overflow_spill(&w->over, &w->ring);
+        if (weft__runq_holds(&w->ring, WEFT__RUNQ_CAP / 2 + 1)) (void)weft__overflow_spill(&w->over, &w->ring);
         task = weft__overflow_refill(&w->over, &w->ring).run;
     }
     return task;
@@ -161,7 +162,7 @@ static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__w
 /* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
 static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *task)
 {
-    if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
     return task;
 }
 
@@ -169,7 +170,7 @@ static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *
 static inline struct weft_task *take_queued(struct weft__worker *w)
 {
     struct weft_task *task;
-    if (w->next_streak < NEXT_STREAK_MAX || weft__runq_length(&w->ring) == 0) {
+    if (w->next_streak < NEXT_STREAK_MAX || !weft__runq_holds(&w->ring, 1)) {
         task = weft__slot_take(&w->next);
         if (task) {
             w->next_streak++;
@@ -190,10 +191,9 @@ static __attribute__((noinline)) struct weft_task *take_rest(struct weft__worker
     return task ? taken(w, task) : NULL;
 }
 
-static inline struct weft_task *take(struct weft__worker *w)
+static inline __attribute__((always_inline)) struct weft_task *take(struct weft__worker *w)
 {
     struct weft_task *task = NULL;
-    w->inline_ticks = 0;
     if (__builtin_expect(--w->calm == 0, 0)) task = look_elsewhere(w);
     if (!task && __builtin_expect(!weft__inbox_idle(&w->inbox), 0)) task = weft__inbox_take_in_turn(&w->inbox);
     if (__builtin_expect(task != NULL, 0)) return taken(w, task);
@@ -207,6 +207,14 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 }
 
 /* ---- the loop ---- */
+
+/* An inlined child may need as much as this, and what it calls. */
+#define STACK_LEFT_MIN (32 * 1024)
+
+void weft__worker_stack(struct weft__worker *w, char *lo)
+{
+    w->stack_limit = lo ? (uintptr_t)lo + STACK_LEFT_MIN : UINTPTR_MAX;
+}
 
 static inline void run(struct weft__worker *w, struct weft__here *here, struct weft_task *task)
 {
@@ -225,13 +233,14 @@ static inline void run(struct weft__worker *w, struct weft__here *here, struct w
 uint64_t weft__worker_run(struct weft__worker *w, struct weft_task *task, uint64_t most)
 {
     struct weft__here *here = w->here;
-    uint64_t count = 0;
-    if (!task) task = take(w);
-    for (; task; task = take(w)) {
+    uint64_t left = most;
+    for (; left > 0; left--) {
+        if (!task) task = take(w);
+        if (!task) break;
         run(w, here, task);
-        if (++count == most) break;
+        task = NULL;
     }
-    return count;
+    return most - left;
 }
 
 void weft__worker_main(void *arg)
@@ -244,7 +253,7 @@ void weft__worker_main(void *arg)
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
-    w->stack_lo = weft__thread_stack_lo();
+    weft__worker_stack(w, weft__thread_stack_lo());
     (void)weft__thread_set_timer_slack(1);
     weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);

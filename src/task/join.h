@@ -101,9 +101,16 @@ bool weft__join_end_waited(struct weft_task *child, uint64_t *word, struct weft_
 static inline uint64_t weft__join_ending(const struct weft_task *child)
 {
     uint64_t word = load_acquire(&child->state); /* [state-ref] with unref: others' last touches before our free */
-    weft_assert(word & WEFT__STATE_SCHED);
-    weft_assert(!(word & WEFT__STATE_COMPLETE));
+    weft_assert((word & (WEFT__STATE_SCHED | WEFT__STATE_COMPLETE)) == WEFT__STATE_SCHED);
     return word;
+}
+
+/* weft__join_end of a child for which nobody waits, though somebody may come. */
+static inline bool weft__join_end_alone(struct weft_task *child, uint64_t *word)
+{
+    /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
+     * with unref: its holder's last touch comes before our free, ours before its. */
+    return cas_acq_rel(&child->state, word, *word + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
 }
 
 /* The child's poll answered READY, and its state word was `*word`. Answers false, with the present
@@ -117,11 +124,7 @@ static inline bool weft__join_end(struct weft_task *child, uint64_t *word, struc
     done->free = weft__state_references_of(seen) == 0;
     if (done->free) return weft__state_complete_unseen(child, seen) == WEFT__STATE_FREE;
     if (seen & WEFT__STATE_JOINER) return weft__join_end_waited(child, word, done);
-    /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
-     * with unref: its holder's last touch comes before our free, ours before its. */
-    bool ended = cas_acq_rel(&child->state, &seen, seen + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
-    *word = seen;
-    return ended;
+    return weft__join_end_alone(child, word);
 }
 
 #endif

@@ -5,6 +5,7 @@
  *     bits 0..7   0: anywhere; 1 + n: to worker n alone; WEFT__PLACE_BACKGROUND: the queue of those that can wait
  *     NO_BUDGET   its polls have no budget; for life
  *     PIN_BLOCK   the place lasts until the end of a WEFT_PINNED
+ *     BOXED       its frame is too large for the block, which holds a pointer to it; for life
  *
  * Written by the spawner before publication, and by the task itself while it runs. Read by whoever pushes: that one has
  * made, polled or claimed the task, and the claim acquires what the last poll left ([state-poll]). So plain relaxed loads
@@ -21,6 +22,7 @@
 #define WEFT__PLACE_BACKGROUND UINT32_C(0x00ff)
 #define WEFT__PLACE_NO_BUDGET  UINT32_C(0x0100)
 #define WEFT__PLACE_PIN_BLOCK  UINT32_C(0x0200)
+#define WEFT__PLACE_BOXED      UINT32_C(0x0400)
 
 _Static_assert(WEFT__WORKERS_MAX < WEFT__PLACE_BACKGROUND,
                "every worker is a place, and none is the background");
@@ -46,7 +48,7 @@ static inline uint32_t weft__place_home(uint32_t index)
 /* During the task's poll: another place, with or without PIN_BLOCK. */
 static inline void weft__place_change(struct weft_task *task, uint32_t place)
 {
-    uint32_t kept = weft__place_look(task) & WEFT__PLACE_NO_BUDGET;
+    uint32_t kept = weft__place_look(task) & (WEFT__PLACE_NO_BUDGET | WEFT__PLACE_BOXED);
     store_relaxed(&task->place, (uint16_t)(kept | place)); /* relaxed: the end of this poll releases it */
 }
 
