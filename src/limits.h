@@ -29,6 +29,12 @@
 #define WEFT__OVERFLOW_HAUL 32
 #endif
 
+/* Free stacks that a thread keeps for its next fibers. Doubled: twice as many pages lie idle at each worker; halved: fibers that come and go by the dozen take
+ * the pool's lock more often. */
+#ifndef WEFT__STACK_MAGAZINE
+#define WEFT__STACK_MAGAZINE 16
+#endif
+
 /* Foreign frees gathered before they go home. Doubled: more memory sits in threads that will not use it; halved: twice the CASes. */
 #ifndef WEFT__SLAB_RETURN_BATCH
 #define WEFT__SLAB_RETURN_BATCH 32

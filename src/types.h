@@ -17,6 +17,7 @@ struct weft_task;
 struct weft__worker;
 struct weft__fiber;
 struct weft__stacks;
+struct weft__stack_magazine;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -97,6 +98,7 @@ struct weft__here {
     struct weft_cx *cx;             /* of that poll */
     struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */
     struct weft__stacks *stacks;    /* where fibers polled here get their stacks; NULL: none */
+    struct weft__stack_magazine *magazine; /* and from where first; NULL: none */
     char *stack_lo;                 /* of the thread's own stack; NULL: not asked for yet */
 };
 

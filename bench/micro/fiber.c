@@ -118,7 +118,7 @@ static void prepare(void)
 
     if (weft__stacks_init(&pool, &o) < 0 || weft__stack_get(&pool, &stack) < 0) exit(1);
     weft__here()->stacks = &pool;
-    weft__context_init(&other_context, stack->lo + stack->bytes, other, NULL);
+    weft__context_init(&other_context, stack->lo + weft__stack_bytes(stack), other, NULL);
     for (unsigned i = 0; i < MANY; i++)
         many[i].call.fn = suspend_forever;
 }

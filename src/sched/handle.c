@@ -159,8 +159,14 @@ weft_poll weft_yield_poll(void *frame, weft_cx *cx)
     return WEFT_PENDING;
 }
 
+/* On a fiber that was not told to stop there is nothing to poll: it is suspended, and told when it goes on. */
 int weft__yield(void)
 {
+    struct weft__here *here = weft__here();
+    if (here->fiber && !here->fiber->polling && !here->cx->why) {
+        here->cx->yielded = true;
+        return weft__fiber_suspend();
+    }
     struct weft_yield f = {0};
     int r = weft__run_from(weft_yield_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;

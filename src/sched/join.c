@@ -149,6 +149,16 @@ static inline struct weft__worker *inliner_of(const struct weft_task *child)
     return w->rt == weft__rt_of(child) ? w : NULL;
 }
 
+/* A fiber cannot run others on its own stack. It has its worker take the newest first for a while: else a tree of fibers would be gone through by its
+ * breadth, and all of them would have a stack at once. */
+static void dive(struct weft_task *child)
+{
+    struct weft__here *here = weft__here();
+    struct weft__worker *w = here->worker;
+    if (!w || !here->fiber || load_relaxed(&child->polls) > 0) return; /* relaxed: a hint */
+    if (!weft__is_placed(child) && w->rt == weft__rt_of(child)) w->dive = WEFT__DIVE;
+}
+
 /* ---- join ---- */
 
 enum { JOIN_BEGUN = 1, JOIN_CANCEL_PASSED = 2 };
@@ -191,7 +201,9 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!join_fits(f), 0)) return join_refuses(f);
     struct weft__worker *w = cx->why ? NULL : inliner_of(task);
     if (w && run_inline(f, w)) return WEFT_READY;
-    return weft__state_is_complete(f->task) ? join_takes(f) : join_waits(f, cx);
+    if (weft__state_is_complete(f->task)) return join_takes(f);
+    if (!w) dive(f->task);
+    return join_waits(f, cx);
 }
 
 int weft__join(weft_task *task, void *into, size_t bytes)

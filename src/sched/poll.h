@@ -73,7 +73,7 @@ static inline bool weft__poll_may_have_failed(struct weft_task *task)
 {
     const struct weft_site *site = task->site;
     const void *at = (const char *)weft__frame_of(task) + site->ret_at;
-    if (!site->ret_signed) return site->kind == WEFT__FIBER;
+    if (!site->ret_signed) return weft__fiber_never_ran(task);
     if (site->ret_bytes == 4) return *(const int32_t *)at < 0;
     return site->ret_bytes != 8 || *(const int64_t *)at < 0;
 }

@@ -89,6 +89,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     weft__inbox_init(&w->inbox);
     weft__rand_seed(&w->rand, rt->opts.seed + index);
     weft__slab_init(&w->slab, &rt->blocks);
+    w->magazine.pool = &rt->stacks;
 }
 
 static void shard_init(struct weft_rt *rt, uint32_t index)
@@ -200,7 +201,10 @@ static int64_t blocks_outside(const struct weft_rt *rt)
 /* No thread, no task, and nobody inside a spawn. */
 static void parts_done(struct weft_rt *rt)
 {
-    for (uint32_t i = 0; i < rt->worker_count; i++) weft__overflow_done(&rt->workers[i].over);
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        weft__overflow_done(&rt->workers[i].over);
+        weft__stack_magazine_flush(&rt->workers[i].magazine);
+    }
     weft__stack_sizes_done(&rt->stack_sizes);
     weft__stacks_done(&rt->stacks);
     weft__guests_close(&rt->guests);
@@ -367,6 +371,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     w->here = here;
     here->worker = w;
     here->stacks = &rt->stacks;
+    here->magazine = &w->magazine;
     here->task = NULL;
     here->cx = NULL;
     here->fiber = NULL; /* a fiber of another runtime may turn this one: its stack is just a stack here */
@@ -379,6 +384,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     turn_ends(w);
     here->worker = before.worker;
     here->stacks = before.stacks;
+    here->magazine = before.magazine;
     here->task = before.task;
     here->cx = before.cx;
     here->fiber = before.fiber;

@@ -84,6 +84,8 @@ struct weft__worker {
     uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
+    uint32_t dive;                  /* takes from the ring that are of its newest: fibers wait for their children (join.c) */
+    uint32_t dived;                 /* ticks since the ring's oldest last had to be taken */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop's own last one */
     struct weft_task *newborn;      /* the last block that it gave to be filled in; only to be compared with */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
@@ -98,6 +100,7 @@ struct weft__worker {
     uint32_t offer_in;              /* calls of offer until it looks at the clock again */
     struct weft__rand rand;
     struct weft__slab slab;
+    struct weft__stack_magazine magazine; /* of the runtime's usual stacks */
     struct weft__thread thread;
 #if defined(WEFT_DEBUG)
     struct weft__spent spent;       /* blocks that wait to be freed */
@@ -240,6 +243,10 @@ static inline void weft__worker_push_next(struct weft__worker *w, struct weft_ta
     struct weft_task *before = weft__slot_put(&w->next, task);
     if (before) weft__worker_push_behind(w, before);
 }
+
+/* Takes from the newest end after a fiber began to wait for a child. Doubled: what lies in the ring waits twice as long behind the last of such joins; halved: a
+ * node with more children than this is gone through by its breadth. */
+#define WEFT__DIVE 64
 
 /* ---- find.c ---- */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */

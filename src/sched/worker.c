@@ -26,6 +26,9 @@
  * in the arrays wait twice as long for those in the ring. */
 #define ROUNDS_MAX 8
 
+/* Ticks after which the ring's oldest has its turn, however deep fibers that join are (join.c): about 1,000 polls, as for tasks that run inside of joins. */
+#define DIVED_MAX 16
+
 /* ---- push ---- */
 
 static __attribute__((noinline)) void push_ring_slow(struct weft__worker *w, struct weft_task *task)
@@ -132,6 +135,11 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
 {
     w->tick = 0;
     w->inline_ticks = 0;
+    if (++w->dived >= DIVED_MAX) {
+        w->dived = 0;
+        w->dive = 0;
+        w->next_streak = NEXT_STREAK_MAX;
+    }
     weft__shard_turn(w->shard, w->index);
     struct weft_task *task = weft__worker_take_inject(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
@@ -166,6 +174,17 @@ static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *
     return task;
 }
 
+/* Somebody waits for a child that has not begun: the newest, unless it has. */
+static __attribute__((noinline)) struct weft_task *take_diving(struct weft__worker *w)
+{
+    struct weft_task *task = weft__runq_take_newest(&w->ring);
+    w->dive--;
+    if (!task || load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
+    w->dive = 0;
+    weft__worker_push_back(w, task);
+    return weft__runq_take_oldest(&w->ring);
+}
+
 /* From slot or ring. */
 static inline struct weft_task *take_queued(struct weft__worker *w)
 {
@@ -177,7 +196,7 @@ static inline struct weft_task *take_queued(struct weft__worker *w)
             return taken(w, task);
         }
     }
-    task = weft__runq_take_oldest(&w->ring);
+    task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : weft__runq_take_oldest(&w->ring);
     if (!task) return NULL;
     w->next_streak = 0;
     return taken(w, task);
@@ -253,6 +272,7 @@ void weft__worker_main(void *arg)
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
+    w->here->magazine = &w->magazine;
     weft__worker_stack(w, weft__thread_stack_lo());
     (void)weft__thread_set_timer_slack(1);
     weft__quit_watch();
@@ -267,6 +287,7 @@ void weft__worker_main(void *arg)
     weft__slab_flush(&w->slab);
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
     w->here->stacks = NULL;
+    w->here->magazine = NULL;
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     if (names_overflows) weft__overflow_thread_done(&altstack);
 }

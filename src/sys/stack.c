@@ -23,7 +23,7 @@
 #include <sanitizer/asan_interface.h>
 /* The frames of whoever left the stack without returning are still marked in the shadow; the
  * next user must not trip over them. */
-#define FORGET_FRAMES(stack) __asan_unpoison_memory_region((stack)->lo, (stack)->bytes)
+#define FORGET_FRAMES(stack) __asan_unpoison_memory_region((stack)->lo, weft__stack_bytes(stack))
 #else
 #define FORGET_FRAMES(stack) ((void)(stack))
 #endif
@@ -50,8 +50,7 @@ static void slots_init(struct weft__stack_chunk *c, const struct weft__stacks *p
         struct weft__stack *s = &c->slots[i];
         weft__link_init(&s->link);
         s->lo = c->base + i * (pool->stack_bytes + pool->guard_bytes) + pool->guard_bytes;
-        s->bytes = pool->stack_bytes;
-        s->chunk = c;
+        s->units = (uint32_t)(pool->stack_bytes / WEFT__STACK_UNIT);
     }
 }
 
@@ -119,7 +118,7 @@ int weft__stacks_init(struct weft__stacks *pool, const struct weft__stacks_optio
     size_t slots = o->chunk_slots ? o->chunk_slots : WEFT__STACK_CHUNK_SLOTS;
     enum weft__stack_guard guard;
 
-    if (o->stack_bytes == 0 || o->stack_bytes > SIZE_MAX / 4 / slots) return -EINVAL;
+    if (o->stack_bytes == 0 || o->stack_bytes > SIZE_MAX / 4 / slots || o->stack_bytes / WEFT__STACK_UNIT >= UINT32_MAX) return -EINVAL;
     int r = choose_guard(o->guard, &guard);
     if (r < 0) return r;
     size_t guard_min = guard == WEFT__STACK_GUARD_MADVISE ? WEFT__STACK_GUARD_BYTES : page;
@@ -241,6 +240,30 @@ void weft__stack_put(struct weft__stacks *pool, struct weft__stack *s)
     weft__lock_drop(&pool->lock);
 }
 
+/* ---- magazines ------------------------------------------------------------------------------- */
+
+int weft__stack_get_by(struct weft__stack_magazine *magazine, struct weft__stacks *pool, struct weft__stack **into)
+{
+    if (!magazine || magazine->pool != pool || magazine->count == 0) return weft__stack_get(pool, into);
+    *into = magazine->stack[--magazine->count];
+    return 0;
+}
+
+void weft__stack_put_by(struct weft__stack_magazine *magazine, struct weft__stacks *pool, struct weft__stack *s)
+{
+    if (!magazine || magazine->pool != pool || magazine->count == WEFT__STACK_MAGAZINE) {
+        weft__stack_put(pool, s);
+        return;
+    }
+    FORGET_FRAMES(s);
+    magazine->stack[magazine->count++] = s;
+}
+
+void weft__stack_magazine_flush(struct weft__stack_magazine *magazine)
+{
+    while (magazine->count > 0) weft__stack_put(magazine->pool, magazine->stack[--magazine->count]);
+}
+
 /* ---- trim ------------------------------------------------------------------------------------ */
 
 /* Take up to a batch of the longest unused warm slots, but leave `keep`. They count as in use
@@ -268,7 +291,7 @@ static size_t trim_batch(struct weft__stacks *pool, size_t keep)
 
     while (!weft__list_empty(&batch)) {
         struct weft__stack *s = stack_of(weft__list_pop_front(&batch));
-        (void)weft__mem_discard(s->lo, s->bytes); /* locked memory keeps its pages, as it must */
+        (void)weft__mem_discard(s->lo, weft__stack_bytes(s)); /* locked memory keeps its pages, as it must */
         give_back_cold(pool, s);
     }
     return taken;

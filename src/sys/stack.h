@@ -45,11 +45,17 @@ enum weft__stack_guard {
 struct weft__stack {
     struct weft__link link;          /* in warm or cold while free; guarded by the pool's lock */
     char *lo;                        /* constant; the guard ends here */
-    size_t bytes;                    /* constant; usable ones, from lo */
-    struct weft__stack_chunk *chunk; /* constant */
+    uint32_t units;                  /* constant; usable bytes from lo, by WEFT__STACK_UNIT */
     bool guarded;                    /* written by whoever got it first */
-    bool in_use;                     /* guarded by the pool's lock */
+    bool in_use;                     /* or in a magazine; guarded by the pool's lock */
 };
+
+#define WEFT__STACK_UNIT ((size_t)4096) /* pages are as large, or some of these */
+
+static inline size_t weft__stack_bytes(const struct weft__stack *s)
+{
+    return s->units * WEFT__STACK_UNIT;
+}
 
 struct weft__stacks {
     struct weft__lock lock; /* rank slab; guards the next six */
@@ -86,6 +92,21 @@ int weft__stack_get(struct weft__stacks *pool, struct weft__stack **into);
 
 /* Takes a stack that nobody runs on any more. Blocks: no; makes no syscall. Cannot fail. */
 void weft__stack_put(struct weft__stacks *pool, struct weft__stack *stack);
+
+/* A few stacks of one pool in the hands of one thread: most fibers begin with the stack of one that has just ended there, and nobody else is
+ * asked. For the pool they are in use. */
+struct weft__stack_magazine {
+    struct weft__stacks *pool; /* constant */
+    uint32_t count;
+    struct weft__stack *stack[WEFT__STACK_MAGAZINE];
+};
+
+/* get and put by the owner of a magazine, which may be NULL, or another pool's: then it is not used. */
+int weft__stack_get_by(struct weft__stack_magazine *magazine, struct weft__stacks *pool, struct weft__stack **into);
+void weft__stack_put_by(struct weft__stack_magazine *magazine, struct weft__stacks *pool, struct weft__stack *stack);
+
+/* The owner, or whoever comes after it: all of them back to the pool. */
+void weft__stack_magazine_flush(struct weft__stack_magazine *magazine);
 
 /* Give the pages of free stacks back to the kernel, all but those of the `keep` last used.
  * Guards stay. Blocks: no, but costs about 2 us a stack. Safe beside get and put: what is being

@@ -23,20 +23,6 @@
 /* Places whose refusal was reported. Doubled: a program full of such mistakes prints twice as many. */
 #define PLACES_MAX 64
 
-/* ---- on a fiber ---------------------------------------------------------------------------------- */
-
-/* Nothing of the thread is kept from one round to the next: it may be another one. */
-static void run_on_fiber(struct weft__fiber *f, weft_pollfn *poll, void *frame)
-{
-    for (;;) {
-        f->polling = true;
-        weft_poll answer = poll(frame, weft__here()->cx);
-        f->polling = false;
-        if (answer == WEFT_READY) return;
-        weft__fiber_suspend();
-    }
-}
-
 /* ---- on a plain thread --------------------------------------------------------------------------- */
 
 /* A thread in its own wait. */
@@ -198,12 +184,15 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
     const struct weft__here *here = weft__here();
 
     if (inside_a_poll(here)) return refuse(here->task, caller);
-    if (here->fiber) {
-        run_on_fiber(here->fiber, poll, frame);
-    } else {
+    struct weft__fiber *f = here->fiber;
+    if (!f) {
         run_on_thread(poll, frame);
+        return 0;
     }
-    return 0;
+    f->polling = true;
+    weft_poll answer = poll(frame, here->cx);
+    f->polling = false;
+    return answer == WEFT_READY ? 0 : weft__fiber_wait(f, poll, frame);
 }
 
 int weft__run(weft_pollfn *poll, void *frame)

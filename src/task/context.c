@@ -24,6 +24,21 @@ __asm__(".pushsection .text\n"
         ".size weft__context_entry, . - weft__context_entry\n"
         ".popsection\n");
 
+/* How functions return that are marked WEFT__JUMPS_BACK. */
+__asm__(".pushsection .text\n"
+        ".weak __x86_return_thunk\n"
+        ".hidden __x86_return_thunk\n"
+        ".type __x86_return_thunk, @function\n"
+        "__x86_return_thunk:\n"
+        ".cfi_startproc\n"
+        "    popq %rcx\n"
+        ".cfi_def_cfa_offset 0\n"
+        ".cfi_register rip, rcx\n"
+        "    jmpq *%rcx\n"
+        ".cfi_endproc\n"
+        ".size __x86_return_thunk, . - __x86_return_thunk\n"
+        ".popsection\n");
+
 #elif defined(__aarch64__)
 
 __asm__(".pushsection .text\n"

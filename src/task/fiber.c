@@ -28,9 +28,8 @@
 
 #define AT_STARTED INT32_C(1) /* of weft_go's frames, which have a pointer */
 
-/* Inlined in plain builds: a fiber's life is 38 ns then, else 51; a poll is 27 either way. Most of a poll
- * is the one return on each side that no inlining takes away (a round trip of switches is 2 ns without
- * any, 4 with returns on one side, 17 with one on both, 21 with three). The sanitizers' builds keep
+/* Inlined in plain builds, in functions that return by a jump (context.h): a round trip of switches is 2 ns without
+ * any return behind it, 4 with returns on one side, 17 with one on both, 21 with three. The sanitizers' builds keep
  * them apart: they must not be instrumented, and their callers should be. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
 #define SWITCHING WEFT__UNSANITIZED __attribute__((noinline)) static void
@@ -54,7 +53,7 @@ SWITCHING leave(struct weft__fiber *f, bool for_good)
     weft__fiber_hook_entered(&f->hooks);
 }
 
-void weft__fiber_suspend(void)
+static inline __attribute__((always_inline)) void suspend(void)
 {
     struct weft__fiber *f = weft__here()->fiber;
 
@@ -62,6 +61,24 @@ void weft__fiber_suspend(void)
     weft_assert(!f->polling); /* what is polled on this stack must answer first */
     weft__lock_assert_none_held();
     leave(f, false);
+}
+
+WEFT__JUMPS_BACK int weft__fiber_suspend(void)
+{
+    suspend();
+    return weft__here()->cx->why;
+}
+
+/* Nothing of the thread is kept from one round to the next: it may be another one. */
+WEFT__JUMPS_BACK int weft__fiber_wait(struct weft__fiber *f, weft_pollfn *poll, void *frame)
+{
+    for (;;) {
+        suspend();
+        f->polling = true;
+        weft_poll answer = poll(frame, weft__here()->cx);
+        f->polling = false;
+        if (answer == WEFT_READY) return 0;
+    }
 }
 
 /* The bottom of every fiber's stack. */
@@ -124,13 +141,13 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     struct weft__stack *stack;
 
     if (!pool) return NULL;
-    if (weft__stack_get(pool, &stack) < 0) {
+    if (weft__stack_get_by(here->magazine, pool, &stack) < 0) {
         if (!lent) own_pool_free(pool);
         return NULL;
     }
-    struct weft__fiber *f = weft__fiber_at(stack->lo, stack->bytes);
+    struct weft__fiber *f = weft__fiber_at(stack->lo, weft__stack_bytes(stack));
     weft_assert((char *)f > stack->lo);
-    weft__fiber_hooks_init(&f->hooks, stack->lo, stack->bytes);
+    weft__fiber_hooks_init(&f->hooks, stack->lo, weft__stack_bytes(stack));
     f->body = body;
     f->frame = frame;
     f->task = here->task;
@@ -153,7 +170,7 @@ static void fiber_free(struct weft__fiber *f)
     bool own_pool = f->own_pool;
 
     weft__fiber_hooks_done(&f->hooks);
-    weft__stack_put(pool, f->stack); /* *f goes with it */
+    weft__stack_put_by(weft__here()->magazine, pool, f->stack); /* *f goes with it */
     if (own_pool) own_pool_free(pool);
 }
 
@@ -260,7 +277,7 @@ static weft_poll fiber_without_stack(void *frame, weft_cx *cx)
     return task ? never_runs(task, frame) : retry_later(cx);
 }
 
-weft_poll weft__go_poll(void *arg, weft_cx *cx)
+WEFT__JUMPS_BACK weft_poll weft__go_poll(void *arg, weft_cx *cx)
 {
     struct weft__go_frame *frame = arg;
 
@@ -293,7 +310,7 @@ static bool start_numbered(int32_t *at, void (*body)(void *), void *frame)
     return true;
 }
 
-weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft_cx *cx)
+WEFT__JUMPS_BACK weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft_cx *cx)
 {
     int32_t *at = frame; /* weft__at, the first member of every frame */
 

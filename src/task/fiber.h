@@ -64,7 +64,11 @@ struct weft__fiber {
 /* Suspend the fiber that this thread is on: its poll answers PENDING. Returns when it is polled
  * again, perhaps on another thread: everything that came from weft__here() is stale.
  * Context: fiber, no lock held. */
-void weft__fiber_suspend(void);
+int weft__fiber_suspend(void);
+
+/* The fiber that this thread is on has polled a frame, which answered PENDING: suspend it until that one answers READY.
+ * Returns 0: so that a caller can end with it. */
+int weft__fiber_wait(struct weft__fiber *f, weft_pollfn *poll, void *frame);
 
 /* In the `wait` word of a task that ended before it began, for want of a stack. */
 extern const uint64_t weft__no_stack;

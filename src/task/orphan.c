@@ -28,6 +28,7 @@ void weft__orphan_here(void)
     here->cx = NULL;
     here->fiber = NULL;
     here->stacks = NULL;
+    here->magazine = NULL;
 }
 
 void weft__orphan_returns(void)

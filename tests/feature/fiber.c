@@ -51,6 +51,45 @@ TEST(fiber_ten_thousand_at_once)
     crew_each(many);
 }
 
+/* A tree is gone through by its depth: few of its fibers have a stack at once, though all are joined in the order of their spawns. */
+static _Atomic uint32_t most_alive;
+
+static int64_t node(int64_t leaves) // NOLINT(misc-no-recursion): by way of weft_go
+{
+    weft_task *child[10];
+    int64_t sum = 0;
+    uint32_t now = fetch_add_relaxed(&alive, 1) + 1;
+
+    if (now > load_relaxed(&most_alive)) store_relaxed(&most_alive, now); /* one thread polls them all */
+    for (int i = 0; i < 10 && leaves > 1; i++)
+        child[i] = weft_go(node, leaves / 10);
+    for (int i = 0; i < 10 && leaves > 1; i++) {
+        int64_t part = 0;
+        (void)weft_join(child[i], &part);
+        sum += part;
+    }
+    fetch_sub_relaxed(&alive, 1);
+    return leaves > 1 ? sum : 1;
+}
+
+static void tree(struct crew *crew)
+{
+    int64_t leaves = 10000;
+    int64_t got = 0;
+
+    if (crew->workers > 1) return;
+    store_relaxed(&alive, 0);
+    store_relaxed(&most_alive, 0);
+    ASSERT_OK(weft_join(weft_go(node, leaves), &got));
+    ASSERT_EQ(got, leaves);
+    ASSERT_LE(load_relaxed(&most_alive), 100); /* 25, as it is; oldest first 195 */
+}
+
+TEST(fiber_trees_are_gone_through_by_their_depth)
+{
+    crew_each(tree);
+}
+
 /* ---- on the move -------------------------------------------------------------------------------------- */
 
 #define WANDERERS 64

@@ -36,11 +36,11 @@ static void pool_init(struct weft__stacks *pool, enum weft__stack_guard guard)
 /* The whole stack is ours, and one byte below it is death, as is the guard's lowest byte. */
 static void guard_kills(struct weft__stack *s, size_t guard_bytes)
 {
-    memset(s->lo, 1, s->bytes);
+    memset(s->lo, 1, weft__stack_bytes(s));
     ASSERT_EQ(death_of(write_one, s->lo - 1).signal, SIGSEGV);
     ASSERT_EQ(death_of(write_one, s->lo - guard_bytes).signal, SIGSEGV);
     ASSERT_EQ(death_of(write_one, s->lo).signal, 0);
-    ASSERT_EQ(death_of(write_one, s->lo + s->bytes - 1).signal, 0);
+    ASSERT_EQ(death_of(write_one, s->lo + weft__stack_bytes(s) - 1).signal, 0);
 }
 
 static void guards_of_three_kill(enum weft__stack_guard guard)
@@ -90,7 +90,7 @@ TEST(stack_sizes_are_whole_pages_and_bounded)
     ASSERT_OK(weft__stacks_init(&pool, &(struct weft__stacks_options){.stack_bytes = page + 1}));
     ASSERT_EQ(pool.chunk_slots, WEFT__STACK_CHUNK_SLOTS);
     ASSERT_OK(weft__stack_get(&pool, &s));
-    ASSERT_EQ(s->bytes, 2 * page);
+    ASSERT_EQ(weft__stack_bytes(s), 2 * page);
     ASSERT_EQ((uintptr_t)s->lo % page, 0);
     weft__stack_put(&pool, s);
     weft__stacks_done(&pool);
@@ -101,6 +101,8 @@ TEST(stack_sizes_are_whole_pages_and_bounded)
                                 &(struct weft__stacks_options){
                                     .stack_bytes = SIZE_MAX / 4 / WEFT__STACK_CHUNK_SLOTS + 1}),
               -EINVAL);
+    ASSERT_EQ(weft__stacks_init(&pool, &(struct weft__stacks_options){.stack_bytes = (size_t)1 << 44}),
+              -EINVAL); /* more units than are counted */
 }
 
 TEST(stack_too_large_to_map_is_enomem)
@@ -109,7 +111,7 @@ TEST(stack_too_large_to_map_is_enomem)
     struct weft__stacks pool;
     struct weft__stack *s = NULL;
     ASSERT_OK(
-        weft__stacks_init(&pool, &(struct weft__stacks_options){.stack_bytes = (size_t)1 << 55}));
+        weft__stacks_init(&pool, &(struct weft__stacks_options){.stack_bytes = (size_t)1 << 43}));
     ASSERT_EQ(weft__stack_get(&pool, &s), -ENOMEM);
     ASSERT_NULL(s);
     weft__stacks_check(&pool);
@@ -143,6 +145,42 @@ TEST(stack_reuse_is_last_in_first_out)
     weft__stacks_done(&pool);
 }
 
+/* A magazine keeps some, of its own pool only, and gives all of them back. */
+TEST(stack_magazine_keeps_a_few)
+{
+    struct weft__stacks pool;
+    struct weft__stacks other;
+    struct weft__stack *s[WEFT__STACK_MAGAZINE + 2];
+    struct weft__stack *again;
+    struct weft__stack_magazine magazine = {.pool = &pool};
+
+    pool_init(&pool, WEFT__STACK_GUARD_AUTO);
+    pool_init(&other, WEFT__STACK_GUARD_AUTO);
+    for (int i = 0; i < WEFT__STACK_MAGAZINE + 2; i++)
+        ASSERT_OK(weft__stack_get_by(&magazine, &pool, &s[i]));
+    for (int i = 0; i < WEFT__STACK_MAGAZINE + 2; i++)
+        weft__stack_put_by(&magazine, &pool, s[i]);
+    ASSERT_EQ(magazine.count, WEFT__STACK_MAGAZINE);
+    ASSERT_EQ(pool.in_use_count, WEFT__STACK_MAGAZINE); /* the two that did not fit are the pool's */
+    weft__stacks_check(&pool);
+
+    ASSERT_OK(weft__stack_get_by(&magazine, &pool, &again));
+    ASSERT_PTR(again, s[WEFT__STACK_MAGAZINE - 1]);
+    weft__stack_put_by(&magazine, &pool, again);
+    ASSERT_OK(weft__stack_get_by(&magazine, &other, &again));
+    ASSERT_EQ(magazine.count, WEFT__STACK_MAGAZINE);
+    weft__stack_put_by(&magazine, &other, again);
+    ASSERT_EQ(other.in_use_count, 0);
+    ASSERT_OK(weft__stack_get_by(NULL, &other, &again));
+    weft__stack_put_by(NULL, &other, again);
+
+    weft__stack_magazine_flush(&magazine);
+    ASSERT_EQ(pool.in_use_count, 0);
+    weft__stacks_check(&pool);
+    weft__stacks_done(&pool);
+    weft__stacks_done(&other);
+}
+
 #if defined(WEFT_FAULTS)
 /* A put, and a get of what was put, make no syscall. */
 TEST(stack_reuse_makes_no_syscall)
@@ -173,16 +211,16 @@ static void trim_keeps_guards(enum weft__stack_guard guard)
     for (int i = 0; i < 6; i++)
         ASSERT_OK(weft__stack_get(&pool, &s[i]));
     for (int i = 0; i < 6; i++)
-        memset(s[i]->lo, 'x', s[i]->bytes);
+        memset(s[i]->lo, 'x', weft__stack_bytes(s[i]));
     for (int i = 0; i < 5; i++)
         weft__stack_put(&pool, s[i]); /* the sixth stays in use */
     ASSERT_EQ(weft__stacks_trim(&pool, 2), 3);
     ASSERT_EQ(weft__stacks_trim(&pool, 2), 0);
     weft__stacks_check(&pool);
     for (int i = 0; i < 3; i++)
-        ASSERT_EQ(s[i]->lo[s[i]->bytes - 1], 0); /* these went first */
+        ASSERT_EQ(s[i]->lo[weft__stack_bytes(s[i]) - 1], 0); /* these went first */
     for (int i = 3; i < 6; i++)
-        ASSERT_EQ(s[i]->lo[s[i]->bytes - 1], 'x');
+        ASSERT_EQ(s[i]->lo[weft__stack_bytes(s[i]) - 1], 'x');
     for (int i = 0; i < 6; i++)
         ASSERT_EQ(death_of(write_one, s[i]->lo - 1).signal, SIGSEGV);
     ASSERT_EQ(weft__stacks_trim(&pool, 0), 2);
@@ -260,7 +298,7 @@ TEST_WITH(stack_fifty_thousand_by_madvise, .timeout_s = 300)
         r = weft__stack_get(&pool, &s[i]);
     ASSERT_OK(r);
     for (size_t i = 0; i < many; i += 64)
-        s[i]->lo[s[i]->bytes - 1] = 1;
+        s[i]->lo[weft__stack_bytes(s[i]) - 1] = 1;
     ASSERT_LE(mapping_count(), before + many / 10);
     ASSERT_EQ(death_of(write_one, s[0]->lo - 1).signal, SIGSEGV);
     ASSERT_EQ(death_of(write_one, s[many / 2]->lo - 1).signal, SIGSEGV);
@@ -335,13 +373,13 @@ TEST(stack_find_tells_guard_from_stack)
         ASSERT(hit.in_guard);
         ASSERT_PTR(hit.owner, &pool);
         ASSERT_PTR(hit.lo, s[i]->lo);
-        ASSERT_EQ(hit.bytes, s[i]->bytes);
+        ASSERT_EQ(hit.bytes, weft__stack_bytes(s[i]));
         ASSERT_PTR(hit.guard_lo, s[i]->lo - pool.guard_bytes);
         ASSERT_EQ(hit.guard_bytes, pool.guard_bytes);
         ASSERT_EQ(hit.index, i % 4);
         ASSERT(weft__stack_find(hit.guard_lo, &hit) && hit.in_guard);
         ASSERT(weft__stack_find(s[i]->lo, &hit) && !hit.in_guard);
-        ASSERT(weft__stack_find(s[i]->lo + s[i]->bytes - 1, &hit) && !hit.in_guard);
+        ASSERT(weft__stack_find(s[i]->lo + weft__stack_bytes(s[i]) - 1, &hit) && !hit.in_guard);
         ASSERT_PTR(hit.lo, s[i]->lo);
     }
     ASSERT(!weft__stack_find(&local, &hit));
@@ -405,7 +443,7 @@ struct user {
 
 static bool own_and_check(struct weft__stack *s, uint64_t mark)
 {
-    volatile uint64_t *top = (volatile uint64_t *)(void *)(s->lo + s->bytes - sizeof(uint64_t));
+    volatile uint64_t *top = (volatile uint64_t *)(void *)(s->lo + weft__stack_bytes(s) - sizeof(uint64_t));
     *top = mark;
     weft__thread_yield();
     return *top == mark;

@@ -86,9 +86,9 @@ TEST(stack_sizes_map_few_of_the_large)
     ASSERT_EQ(pool(&f, 256 << 20)->chunk_slots, 1);
     struct weft__stack *stack;
     ASSERT_OK(weft__stack_get(pool(&f, 4 << 20), &stack));
-    ASSERT_GE(stack->bytes, 4 << 20);
+    ASSERT_GE(weft__stack_bytes(stack), 4 << 20);
     stack->lo[0] = 1;
-    stack->lo[stack->bytes - 1] = 1;
+    stack->lo[weft__stack_bytes(stack) - 1] = 1;
     weft__stack_put(pool(&f, 4 << 20), stack);
     finish(&f);
 }
