@@ -4,6 +4,7 @@
  */
 #include "crew.h"
 #include "death.h"
+#include "sched/sched.h"
 #include "test.h"
 
 #include <errno.h>
@@ -269,5 +270,28 @@ TEST(rt_stop_while_threads_spawn)
         store_relaxed(&let_go, true);
         ASSERT_OK(weft_rt_stop(rt, -1));
         ASSERT_OK(weft_detach(keeper));
+    }
+}
+
+/* ---- a thread that is inside a turn -------------------------------------------------------------------- */
+
+static void *turns_once(void *rt)
+{
+    ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    return NULL;
+}
+
+/* Nothing is left to run, but the memory cannot go under the turner: it is sent home, and stop says so. */
+TEST(rt_stop_beside_a_turn_sends_it_home_and_is_refused)
+{
+    for (uint64_t round = 0; round < test_scaled(40); round++) {
+        weft_rt *rt;
+        pthread_t turner;
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+        ASSERT_OK(pthread_create(&turner, NULL, turns_once, rt));
+        CREW_UNTIL(load_relaxed(&rt->turning)); /* relaxed: it stays, for want of anything to run */
+        ASSERT_EQ(weft_rt_stop(rt, -1), -EBUSY);
+        ASSERT_OK(pthread_join(turner, NULL));
+        ASSERT_OK(weft_rt_stop(rt, -1));
     }
 }

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/fault.h"
 #include "death.h"
+#include "sched/pool.h"
 #include "sched/sched.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
@@ -57,8 +58,8 @@ static int child_finds_it_free(struct weft__lock *lock)
 
 TEST(fork_waits_for_the_locks_of_the_process)
 {
-    struct weft__lock *locks[] = {weft__guest_lock(), weft__fiberdir_lock(), weft__stackdir_lock(),
-                                  weft__segv_lock()};
+    struct weft__lock *locks[] = {weft__pool_lock(), weft__guest_lock(), weft__fiberdir_lock(),
+                                  weft__stackdir_lock(), weft__segv_lock()};
     ASSERT_OK(weft__fork_ready());
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
         struct holder h = {.lock = locks[i]};
