@@ -166,7 +166,8 @@ TEST_WITH(fork_beside_threads_that_make_pools, .timeout_s = 240)
         pid_t child = fork();
         if (child == 0) {
             fresh_pool_works();
-            raise(SIGKILL); /* leak checkers at an exit would object to what the others had in hand */
+            raise(
+                SIGKILL); /* leak checkers at an exit would object to what the others had in hand */
         }
         ASSERT_EQ(exit_code_of(child), 1000 + SIGKILL);
     }
