@@ -244,7 +244,7 @@ void weft__rt_lose(struct weft_rt *rt);                             /* in the ch
 
 /* ---- fork.c ---- */
 extern bool weft__forked;                                           /* this process is the child of one that had runtimes */
-int weft__fork_ready(void);                                         /* before the first runtime; later calls do nothing. 0; -ENOMEM */
+int weft__fork_ready(void);                                         /* before the first runtime, if it was not possible before main; later calls do nothing. 0; -ENOMEM */
 void weft__fork_enlist(struct weft_rt *rt);
 void weft__fork_delist(struct weft_rt *rt);
 
