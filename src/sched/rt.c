@@ -365,6 +365,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     }
     w->stack_lo = here->fiber ? NULL : here->stack_lo; /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
+    w->outer = before.worker;
     here->worker = w;
     here->stacks = &rt->stacks;
     here->task = NULL;
@@ -396,12 +397,19 @@ static bool stop_turning(struct weft_rt *rt)
     return false;
 }
 
+/* Does this thread stand inside a poll of the runtime's, directly or below turns of others that such a poll makes? */
+static bool stop_is_inside(const struct weft_rt *rt)
+{
+    for (const struct weft__worker *w = weft__here()->worker; w; w = w->outer)
+        if (w->rt == rt) return true;
+    return false;
+}
+
 int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 {
     if (!rt) return 0;
     if (weft__rt_is_lost(rt)) return -ECHILD;
-    struct weft__here *here = weft__here();
-    if (here->worker && here->worker->rt == rt) return -EDEADLK;
+    if (stop_is_inside(rt)) return -EDEADLK;
     int r = weft__stop_tasks(rt, timeout_ns);
     if (r < 0) return r;
     if (rt->current_thread && !stop_turning(rt)) return -EBUSY;

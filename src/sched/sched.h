@@ -97,6 +97,7 @@ struct weft__worker {
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__thread thread;
+    struct weft__worker *outer;     /* current-thread: the worker inside of whose poll this turn is; NULL: of none */
 #if defined(WEFT_DEBUG)
     struct weft__spent spent;       /* blocks that wait to be freed */
 #endif

@@ -139,6 +139,81 @@ TEST(rt_stop_from_inside_is_refused)
     crew_each(from_inside);
 }
 
+/* ---- from inside a turn of another -------------------------------------------------------------------- */
+
+struct nested {
+    weft_rt *outer;  /* that is stopped */
+    weft_rt *inner;  /* whose task stops it */
+    weft_rt *middle; /* turned in between; NULL: none */
+    int by_stop;     /* the inner one is turned by its stop */
+    int got;
+};
+
+static int stops_the_outer(struct nested *n)
+{
+    n->got = weft_rt_stop(n->outer, -1);
+    return 0;
+}
+
+static int turn_until_done(weft_rt *rt, weft_task *task)
+{
+    int r = 0;
+    while (r >= 0 && !weft_done(task))
+        r = weft_rt_turn(rt, 0);
+    return r < 0 ? r : weft_detach(task);
+}
+
+static int turns_the_inner(struct nested *n)
+{
+    weft_task *task = weft_go_as((.rt = n->inner), stops_the_outer, n);
+    if (!n->by_stop) return turn_until_done(n->inner, task);
+    return weft_detach(task) < 0 ? -1 : weft_rt_stop(n->inner, -1);
+}
+
+static int turns_the_middle(struct nested *n)
+{
+    if (!n->middle) return turns_the_inner(n);
+    return turn_until_done(n->middle, weft_go_as((.rt = n->middle), turns_the_inner, n));
+}
+
+static weft_rt *to_be_turned(void)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    return rt;
+}
+
+static void from_a_turn_inside(struct crew *crew)
+{
+    for (int way = 0; way < 4; way++) {
+        struct nested n = {.outer = crew->rt, .inner = to_be_turned(), .by_stop = way & 1};
+        int r;
+        if (way & 2) n.middle = to_be_turned();
+        ASSERT_OK(weft_join(weft_go(turns_the_middle, &n), &r));
+        ASSERT_OK(r);
+        ASSERT_EQ(n.got, -EDEADLK);
+        if (!n.by_stop) ASSERT_OK(weft_rt_stop(n.inner, -1));
+        ASSERT_OK(weft_rt_stop(n.middle, -1));
+    }
+}
+
+/* A task of the outer runtime waits for the stop, and the stop for it, however many turns are in between. */
+TEST(rt_stop_from_inside_a_nested_turn_is_refused)
+{
+    crew_each(from_a_turn_inside);
+}
+
+/* Out of the turn, its worker has nobody around it any more. */
+TEST(rt_stop_after_a_nested_turn_is_not_refused)
+{
+    struct nested n = {.outer = to_be_turned(), .inner = to_be_turned()};
+    ASSERT_OK(turn_until_done(n.outer, weft_go_as((.rt = n.outer), turns_the_inner, &n)));
+    ASSERT_EQ(n.got, -EDEADLK);
+    ASSERT_OK(turns_the_inner(&n));
+    ASSERT_OK(n.got);
+    ASSERT_OK(weft_rt_stop(n.inner, -1));
+}
+
 static unsigned lines_of(const char *text)
 {
     unsigned count = 0;
