@@ -155,9 +155,18 @@ static bool another_tick(struct weft__worker *w)
     return true;
 }
 
+void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes)
+{
+    bool enough = lo && bytes > STACK_LEFT_MIN;
+    w->stack_lo = enough ? lo + STACK_LEFT_MIN : NULL;
+    w->stack_room = enough ? bytes - STACK_LEFT_MIN : 0;
+}
+
+/* Below the stack's end, or above it, the subtraction gives more than there is room: who turns a runtime on a coroutine's stack, or on that of a signal
+ * handler, stands there. */
 static bool may_inline(struct weft__worker *w)
 {
-    if (!w->stack_lo || (char *)__builtin_frame_address(0) < w->stack_lo + STACK_LEFT_MIN) return false;
+    if ((uintptr_t)__builtin_frame_address(0) - (uintptr_t)w->stack_lo >= w->stack_room) return false;
     return w->tick < w->tick_max || another_tick(w);
 }
 

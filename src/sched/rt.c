@@ -360,10 +360,12 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     struct weft__here before = *here;
 
     if (!here->stack_lo) { /* reads /proc: once a thread. In its own record: another thread may have the same address for it later */
-        here->stack_lo = weft__thread_stack_lo();
+        struct weft__thread_stack stack = weft__thread_stack();
+        here->stack_lo = stack.lo;
+        here->stack_bytes = stack.bytes;
         weft__quit_watch();
     }
-    w->stack_lo = here->fiber ? NULL : here->stack_lo; /* nothing is inlined on a stack whose end we do not know */
+    weft__worker_inlines_on(w, here->stack_lo, here->fiber ? 0 : here->stack_bytes); /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
     w->outer = before.worker;
     here->worker = w;

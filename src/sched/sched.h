@@ -84,7 +84,8 @@ struct weft__worker {
     uint32_t since_background;      /* takes since the last look at the background queue */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop last took a task */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
-    char *stack_lo;                 /* lowest address that an inlined child may use */
+    char *stack_lo;                 /* where an inlined child may begin: from here on, */
+    size_t stack_room;              /* for so many bytes; 0: nowhere */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
     int64_t deaf_ns;                /* how long the next deafness lasts */
@@ -204,6 +205,9 @@ void weft__worker_main(void *arg);                                  /* a worker'
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
 void weft__rt_signal(struct weft_rt *rt);                           /* current-thread: its fd becomes readable */
+
+/* ---- handle.c ---- */
+void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes); /* the stack on which joins may run children; 0 bytes: none */
 
 /* ---- place.c ---- */
 

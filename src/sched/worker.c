@@ -275,7 +275,8 @@ void weft__worker_main(void *arg)
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
-    w->stack_lo = weft__thread_stack_lo();
+    struct weft__thread_stack stack = weft__thread_stack();
+    weft__worker_inlines_on(w, stack.lo, stack.bytes);
     (void)weft__thread_set_timer_slack(1);
     weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);

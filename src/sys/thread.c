@@ -181,15 +181,15 @@ void weft__thread_yield(void)
     (void)sched_yield();
 }
 
-char *weft__thread_stack_lo(void)
+struct weft__thread_stack weft__thread_stack(void)
 {
     pthread_attr_t attr;
     void *lo = NULL;
-    size_t bytes;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return NULL;
-    if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) lo = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return (struct weft__thread_stack){0};
+    if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) bytes = 0;
     pthread_attr_destroy(&attr);
-    return lo;
+    return (struct weft__thread_stack){.lo = lo, .bytes = bytes};
 }
 
 /* ---- the end of a thread ---- */

@@ -80,8 +80,13 @@ void weft__thread_set_name(const char *name);
  * none and ignore it. */
 int weft__thread_set_timer_slack(uint64_t slack_ns);
 
-/* The lowest address of the calling thread's stack; NULL if that cannot be told. Blocks: no. */
-char *weft__thread_stack_lo(void);
+struct weft__thread_stack {
+    char *lo;     /* lowest address */
+    size_t bytes; /* 0: it cannot be told */
+};
+
+/* The calling thread's own stack, whichever it stands on. Blocks: no. */
+struct weft__thread_stack weft__thread_stack(void);
 
 /* Have `ended` called on this thread when it ends, in whichever way: return, pthread_exit, pthread_cancel. Again: replaces it.
  * Blocks: no. Returns 0; -ENOMEM; -EAGAIN when the process has no key left. */
