@@ -25,7 +25,7 @@ typedef struct weft_rt_opts {
     unsigned spin_us;                          /* WEFT_SPIN: longest search before a worker sleeps; default 20 */
     uint64_t seed;                             /* WEFT_SEED: of all randomness; default: from the clock */
     bool make_default;                         /* the process's default runtime, for threads that entered none */
-    void (*on_thread_start)(weft_rt *, unsigned worker);
+    void (*on_thread_start)(weft_rt *, unsigned worker); /* once all threads are there: a build that fails calls nobody */
     void (*on_thread_stop)(weft_rt *, unsigned worker); /* a plain thread by then: it spawns nothing here */
     int monitor_us;                            /* WEFT_MONITOR: between two looks for polls that do not end; default 5000. -1: nobody looks */
     unsigned schedtrace_ms;                    /* WEFT_SCHEDTRACE: between two lines about the scheduler on stderr; default: none */

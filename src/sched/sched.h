@@ -122,7 +122,7 @@ struct weft_rt {
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
     bool task_hooks;                /* constant: as in the workers */
-    _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write */
+    _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write. A futex while it is BUILDING */
     struct weft__worker *workers;   /* worker_count of them */
     WEFT__CACHE_ALIGNED _Atomic uint32_t gate; /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
@@ -142,6 +142,8 @@ enum weft__stage {
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
     WEFT__LOST,                     /* in the child of a fork: the threads stayed with the parent */
+    WEFT__BUILDING,                 /* not all threads are there: those that are wait */
+    WEFT__ABANDONED,                /* nor will they be: the others leave, without their hooks */
 };
 
 /* relaxed: one writer, and readers want a number. */
@@ -245,6 +247,7 @@ static inline void weft__worker_offer(struct weft__worker *w)
 void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
+bool weft__rt_await_opening(struct weft_rt *rt);                    /* by its workers, first of all; false: it will not be */
 void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
 
 /* ---- fork.c ---- */

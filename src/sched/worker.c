@@ -270,6 +270,8 @@ void weft__worker_main(void *arg)
     struct weft_rt *rt = w->rt;
     struct weft_task *task;
     struct weft__altstack altstack;
+
+    if (!weft__rt_await_opening(rt)) return;
     bool names_overflows = weft__overflow_thread_init(&altstack) == 0; /* else fibers die without a name */
 
     w->here = weft__here();

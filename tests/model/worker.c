@@ -154,6 +154,12 @@ void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes)
     (void)bytes;
 }
 
+bool weft__rt_await_opening(struct weft_rt *rt_)
+{
+    (void)rt_;
+    return true;
+}
+
 int weft__thread_set_timer_slack(uint64_t slack_ns)
 {
     (void)slack_ns;
