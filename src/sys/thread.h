@@ -60,8 +60,9 @@ struct weft__thread_exit {
     void (*run)(struct weft__thread_exit *); /* NULL: not in it */
 };
 
-/* Have run(exit) called when the calling thread ends, by itself and before its thread-locals go; once, even if it is asked for
- * again meanwhile. Not for the thread that leaves main or calls exit: the process ends with it.
+/* Have run(exit) called when the calling thread ends, in whichever way: return, pthread_exit, pthread_cancel. By the thread itself, on its own
+ * stack, before its thread-locals go, behind those that were asked for earlier; once, even if it is asked for again meanwhile. Not
+ * for the thread that leaves main or calls exit: the process ends with it.
  * Pins *exit until then. Blocks: no. Returns 0; -ENOMEM, -EAGAIN: it will not be called. */
 int weft__thread_at_exit(struct weft__thread_exit *exit, void (*run)(struct weft__thread_exit *));
 
@@ -87,10 +88,6 @@ struct weft__thread_stack {
 
 /* The calling thread's own stack, whichever it stands on. Blocks: no. */
 struct weft__thread_stack weft__thread_stack(void);
-
-/* Have `ended` called on this thread when it ends, in whichever way: return, pthread_exit, pthread_cancel. Again: replaces it.
- * Blocks: no. Returns 0; -ENOMEM; -EAGAIN when the process has no key left. */
-int weft__thread_watch_end(void (*ended)(void));
 
 /* Let another thread run that wants this CPU. */
 void weft__thread_yield(void);
