@@ -7,23 +7,13 @@
 #include "crew.h"
 #include "sched/pool.h"
 #include "sched/sched.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
 #include <weft/pool.h>
 
 #define ROOM 64
-
-/* Waits until it is cancelled. */
-struct waits {
-    WEFT_FRAME(int);
-};
-static weft_poll waits_poll(void *frame, weft_cx *cx)
-{
-    struct waits *f = frame;
-    f->ret = weft_cx_cancelled(cx);
-    return f->ret ? WEFT_READY : WEFT_PENDING;
-}
 
 static int twice(int a)
 {

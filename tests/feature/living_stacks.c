@@ -6,7 +6,7 @@
 #include "crew.h"
 #include "sched/sched.h"
 #include "sys/thread.h"
-#include "task/fiber_hooks.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <signal.h>
@@ -18,26 +18,6 @@
 #else
 #define MAY_SWITCH true
 #endif
-
-struct forks {
-    WEFT_FRAME(int);
-    int depth;
-    int i;
-    int part[2];
-    weft_task *kid[2];
-    struct weft_join join;
-};
-static weft_async(forks)
-{
-    weft_begin;
-    if (f->depth == 0) weft_return(1);
-    for (f->i = 0; f->i < 2; f->i++)
-        f->kid[f->i] = weft_spawn(forks, f->depth - 1);
-    for (f->i = 0; f->i < 2; f->i++)
-        weft_await(f->join, weft_join, f->kid[f->i], &f->part[f->i]);
-    weft_return(f->part[0] + f->part[1]);
-    weft_end;
-}
 
 /* How many children it runs inside of joins, on the stack on which it is called. */
 static uint64_t inlined_here(weft_rt *rt)
