@@ -167,6 +167,11 @@ bool weft__rt_await_opening(struct weft_rt *rt)
     return stage != WEFT__ABANDONED;
 }
 
+void weft__rt_begins(struct weft_rt *rt)
+{
+    fetch_add_release(&rt->begun, 1); /* [rt-begun] with stop: what the hook spawned is counted */
+}
+
 /* All of them, or none: a hook of the first would spawn tasks, for one that is never there perhaps. */
 static int threads_start(struct weft_rt *rt)
 {

@@ -133,6 +133,7 @@ struct weft_rt {
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__shard *shards;     /* as many */
+    _Atomic uint32_t begun;         /* workers whose on_thread_start is over: from then on only tasks spawn there  [rt-begun] */
     struct weft__monitor monitor;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
@@ -248,6 +249,7 @@ void weft__rt_hold(struct weft_rt *rt);                             /* by a thre
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
 bool weft__rt_await_opening(struct weft_rt *rt);                    /* by its workers, first of all; false: it will not be */
+void weft__rt_begins(struct weft_rt *rt);                           /* by each of them, when its hook is over */
 void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
 
 /* ---- fork.c ---- */

@@ -283,6 +283,7 @@ void weft__worker_main(void *arg)
     weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
     if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
+    weft__rt_begins(rt);
     for (;;) {
         task = weft__worker_take(w);
         if (task) {

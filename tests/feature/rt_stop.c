@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <weft/local.h>
 
 static _Atomic uint32_t begun;
 static _Atomic uint32_t ended;
@@ -369,4 +370,61 @@ TEST(rt_stop_beside_a_turn_sends_it_home_and_is_refused)
         ASSERT_OK(pthread_join(turner, NULL));
         ASSERT_OK(weft_rt_stop(rt, -1));
     }
+}
+
+/* ---- hooks that are not over yet ------------------------------------------------------------------------ */
+
+/* Of the last worker, and late: spawns for itself, and for the first one. */
+static void spawns_when_it_closes(weft_rt *rt, unsigned worker)
+{
+    weft_local first = weft_local_at(rt, 0);
+    if (worker + 1 != weft_rt_workers(rt)) return;
+    CREW_UNTIL(load_acquire(&rt->stage) != WEFT__OPEN);
+    for (int i = 0; i < 200; i++) /* a stop that did not wait would be over by now */
+        sched_yield();
+    ASSERT_OK(weft_detach(weft_spawn(forever)));
+    ASSERT_OK(weft_detach(weft_spawn_as((.local = &first), forever)));
+}
+
+/* Such a hook spawns on no task's behalf: what it spawns is ended, like all the rest. */
+TEST(rt_stop_waits_for_on_thread_start)
+{
+    static const int sizes[] = {1, 2, 4};
+    for (uint64_t i = 0; i < 3 * test_scaled(20); i++) {
+        weft_rt *rt;
+        store_relaxed(&begun, 0);
+        store_relaxed(&ended, 0);
+        weft_rt_opts o = {.workers = sizes[i % 3], .on_thread_start = spawns_when_it_closes};
+        ASSERT_OK(weft_rt_new(&o, &rt));
+        ASSERT_OK(weft_rt_stop(rt, -1));
+        ASSERT_EQ(load_relaxed(&begun), 2);
+        ASSERT_EQ(load_relaxed(&ended), 2);
+    }
+}
+
+static void returns_when_told(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    CREW_UNTIL(load_relaxed(&let_go));
+}
+
+static void stop_beside_a_hook(void *unused)
+{
+    weft_rt *rt;
+    weft_rt_opts o = {.workers = 2, .name = "slow", .on_thread_start = returns_when_told};
+    (void)unused;
+    store_relaxed(&let_go, false);
+    if (weft_rt_new(&o, &rt) < 0) _exit(2);
+    if (weft_rt_stop(rt, 0) != -ETIME) _exit(3);
+    store_relaxed(&let_go, true);
+    _exit(weft_rt_stop(rt, -1) == 0 ? 0 : 4);
+}
+
+TEST(rt_stop_names_a_hook_that_does_not_return)
+{
+    struct death d = death_of(stop_beside_a_hook, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, "weft: on_thread_start of 'slow' does not return\n");
 }

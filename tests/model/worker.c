@@ -160,6 +160,11 @@ bool weft__rt_await_opening(struct weft_rt *rt_)
     return true;
 }
 
+void weft__rt_begins(struct weft_rt *rt_)
+{
+    (void)rt_;
+}
+
 int weft__thread_set_timer_slack(uint64_t slack_ns)
 {
     (void)slack_ns;
