@@ -100,6 +100,7 @@ struct weft__here {
     struct weft__stacks *stacks;    /* where fibers polled here get their stacks; NULL: none */
     struct weft__stack_magazine *magazine; /* and from where first; NULL: none */
     char *stack_lo;                 /* of the thread's own stack; NULL: not asked for yet */
+    size_t stack_bytes;             /* of that; 0: it cannot be told */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-/* Both are called by any thread, several at once, and must not call the library. */
+/* Both are called by any thread, several at once, with no lock of the library held, and must not call the library. So they may wait
+ * for locks of their own, also those that a handler of pthread_atfork takes. */
 typedef struct weft_allocator {
     /* Gives `bytes` (not 0) at a multiple of `align`: a power of two from 16 to 2 MiB; mostly 16 and 64, and 64 KiB or
      * 2 MiB for the blocks of tasks. The contents do not matter. NULL: there is none, an answer like any other. */

@@ -35,7 +35,8 @@ typedef struct weft_pool_opts {
  * Pins *pool and memory until weft_pool_done has answered 0. Borrows opts, which may be NULL. Context: any thread; the
  * runtime is not being stopped.
  * Returns 0; -EINVAL for a NULL, or a frame that is too large; -ENOSPC if there is no room for a single task; -ENXIO
- * without a runtime; -ENOMEM if the runtime's list of chunks cannot grow (every 1,024th; a new one has room). */
+ * without a runtime; -ENOMEM if the runtime's list of chunks cannot grow (every 1,024th; a new one has room); -ECHILD if
+ * it is the runtime of a fork's parent. */
 WEFT_API int weft_pool_init(weft_pool *pool, void *memory, size_t bytes, const weft_pool_opts *opts);
 
 /* Give pool and memory back to the program, before or after weft_rt_stop; until then they keep what little is left of the

@@ -25,7 +25,7 @@ typedef struct weft_rt_opts {
     unsigned spin_us;                          /* WEFT_SPIN: longest search before a worker sleeps; default 20 */
     uint64_t seed;                             /* WEFT_SEED: of all randomness; default: from the clock */
     bool make_default;                         /* the process's default runtime, for threads that entered none */
-    void (*on_thread_start)(weft_rt *, unsigned worker);
+    void (*on_thread_start)(weft_rt *, unsigned worker); /* once all threads are there: a build that fails calls nobody */
     void (*on_thread_stop)(weft_rt *, unsigned worker); /* a plain thread by then: it spawns nothing here */
     int monitor_us;                            /* WEFT_MONITOR: between two looks for polls that do not end; default 5000. -1: nobody looks */
     unsigned schedtrace_ms;                    /* WEFT_SCHEDTRACE: between two lines about the scheduler on stderr; default: none */
@@ -48,8 +48,8 @@ WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
  * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
- * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks; -EBUSY: its
- * tasks have ended, but another thread is inside weft_rt_turn: call stop again; -ECHILD in the child of a fork. */
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks,
+ * also from inside a turn of another runtime that such a task makes; -EBUSY: its tasks have ended, but another thread is inside weft_rt_turn: call stop again; -ECHILD in the child of a fork. */
 WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
 
 /* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */

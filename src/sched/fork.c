@@ -13,6 +13,9 @@
  *
  * Nothing is asked on the way of a spawn or a wake: a spawn from outside looks at the stage anyway, a worker does not exist
  * in the child, and a join looks at one byte that never changes in a process that is no child.
+ * The handlers are registered before main, since until then a fork copies locks that are held, by a thread that builds the first runtime or runs a fiber
+ * without one. If there was no memory then, the first runtime does it, before it takes any lock; two that do so at once register them
+ * twice, and then they do their work once for each fork all the same (`frozen`).
  * Threads: any. Guarded by a lock of rank rt, which is among those that are frozen.
  * Rejected: comparing getpid() (a syscall on each call since glibc forgets it), a runtime that starts its threads anew in the
  * child (its tasks stood in the middle of things that are half the parent's: sockets, locks, buffers).
@@ -33,10 +36,11 @@ WEFT__CACHE_ALIGNED bool weft__forked;
 
 static WEFT__CACHE_ALIGNED struct {
     struct weft__lock lock; /* rank rt; guards the rest, and `alive` of every runtime */
-    struct weft__link
-        alive;     /* all that were built and not stopped; in a child also the lost ones */
-    bool watching; /* the handlers are there */
+    struct weft__link alive; /* all that were built and not stopped; in a child also the lost ones */
 } all = {.lock = WEFT__LOCK_INIT(WEFT__RANK_RT), .alive = WEFT__LIST_INIT(all.alive)};
+
+static _Atomic bool watching;      /* the handlers are there */
+static _Thread_local int frozen; /* how many of our handlers this thread's fork has passed */
 
 /* ---- the locks of the process ---- */
 
@@ -56,21 +60,28 @@ static lock_getter *const locks[] = {
 
 static void freeze(void)
 {
+    if (frozen++ > 0) return;
     for (size_t i = 0; i < LOCKS; i++)
         weft__lock_freeze(locks[i]());
 }
 
-static void thaw(void)
+static void thaw_all(void)
 {
     for (size_t i = LOCKS; i-- > 0;)
         weft__lock_thaw(locks[i]());
+}
+
+static void thaw(void)
+{
+    if (--frozen == 0) thaw_all();
 }
 
 /* ---- the child ---- */
 
 static void begin_child(void)
 {
-    thaw(); /* first: there is one thread, so nobody comes in between */
+    if (--frozen > 0) return;
+    thaw_all(); /* first: there is one thread, so nobody comes in between */
     for (struct weft__link *link = all.alive.next; link != &all.alive; link = link->next)
         weft__rt_lose(weft__container_of(link, struct weft_rt, alive));
     if (!weft__list_empty(&all.alive)) weft__forked = true;
@@ -82,12 +93,15 @@ static void begin_child(void)
 
 int weft__fork_ready(void)
 {
-    int r = 0;
-    weft__lock_take(&all.lock);
-    if (!all.watching) r = weft__fork_watch(freeze, thaw, begin_child);
-    if (r == 0) all.watching = true;
-    weft__lock_drop(&all.lock);
+    if (load_relaxed(&watching)) return 0; /* relaxed, both: who misses it registers once more */
+    int r = weft__fork_watch(freeze, thaw, begin_child);
+    if (r == 0) store_relaxed(&watching, true);
     return r;
+}
+
+__attribute__((constructor)) static void be_ready_early(void)
+{
+    (void)weft__fork_ready(); /* else weft_rt_new tries again */
 }
 
 void weft__fork_enlist(struct weft_rt *rt)

@@ -55,6 +55,9 @@ static __attribute__((noinline)) weft_poll join_takes(struct weft_join *f)
 
 /* ---- inline join ---- */
 
+/* An inlined child may need as much as this, and what it calls. */
+#define STACK_LEFT_MIN (32 * 1024)
+
 /* Fairness ticks that a stretch of inlined children may last: about 1,000 polls, tens to hundreds of microseconds. Doubled: tasks in the ring wait twice as
  * long for the loop; halved: fork-join programs unwind twice as often, and each time the loop begins another branch of their tree. */
 #define INLINE_TICKS_MAX 16
@@ -72,10 +75,19 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     return true;
 }
 
+void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes)
+{
+    bool enough = lo && bytes > STACK_LEFT_MIN;
+    w->stack_lo = enough ? lo + STACK_LEFT_MIN : NULL;
+    w->stack_room = enough ? bytes - STACK_LEFT_MIN : 0;
+}
+
+/* Below the stack's end, or above it, the subtraction gives more than there is room: who turns a runtime on a coroutine's stack, or on that of a signal
+ * handler, stands there. */
 static inline bool may_inline(struct weft__worker *w)
 {
     char mark;
-    if ((uintptr_t)&mark < w->stack_limit) return false;
+    if ((uintptr_t)&mark - (uintptr_t)w->stack_lo >= w->stack_room) return false;
     return w->calm > 1 || another_stretch(w);
 }
 

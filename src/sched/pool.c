@@ -177,6 +177,7 @@ int weft_pool_init(weft_pool *pool, void *memory, size_t bytes, const weft_pool_
         WEFT__POOL_PER_CHUNK(frame_bytes) == 0)
         return -EINVAL;
     if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
 
     *p = (struct weft__pool){
         .slab_pool = {.free = block_free},

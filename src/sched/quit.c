@@ -6,8 +6,8 @@
  * somewhere else, later. So the end of such a thread ends the process, by name. A thread is inside a task while it is a worker:
  * here->worker says so, and a worker's loop clears it on its way out.
  *
- * Threads: each for itself. The question is asked by a destructor of thread-specific data, which runs on the thread's own stack
- * also when a fiber's was the one that pthread_exit was called on.
+ * Threads: each for itself. The question is asked at the thread's end (sys/thread.h), which comes on its own stack also when
+ * a fiber's was the one that pthread_exit was called on.
  * Rejected: a cleanup handler (glibc compares addresses of frames to find out which have been left; a fiber's are elsewhere).
  */
 #include "sched/sched.h"
@@ -18,10 +18,11 @@
 #include <stdlib.h>
 
 /* Unsanitized: the frames that the thread left without returning are still marked as in use. */
-WEFT__UNSANITIZED static void thread_ended(void)
+WEFT__UNSANITIZED static void thread_ended(struct weft__thread_exit *unused)
 {
     const struct weft__here *here = weft__here();
 
+    (void)unused;
     if (!here->worker) return;
     if (here->task) {
         const struct weft_site *site = here->task->site;
@@ -37,7 +38,9 @@ WEFT__UNSANITIZED static void thread_ended(void)
     abort();
 }
 
+static _Thread_local struct weft__thread_exit watched __attribute__((tls_model("initial-exec")));
+
 void weft__quit_watch(void)
 {
-    (void)weft__thread_watch_end(thread_ended); /* without memory for it nobody is told */
+    (void)weft__thread_at_exit(&watched, thread_ended); /* without memory for it nobody is told */
 }

@@ -2,7 +2,8 @@
  *
  * rt - the runtime: builds and joins the parts. The only file that knows them all.
  *
- * A build that fails halfway stops the threads it has, and gives everything back.
+ * A build that fails halfway ends the threads it has, and gives everything back. Workers wait until all of them are there, so
+ * nothing of the program's has run by then: no hook, and no task that one would have spawned.
  *
  * WHAT OUTLIVES A STOP  A handle or a kept waker refers to a task that has ended, and a thread outside may be about to tell a sleeper of a task that has
  * since run. So the blocks, and the structs that their freeing touches, go when the last of these lets go; threads and stacks go with the stop.
@@ -16,9 +17,11 @@
 #include "sys/clock.h"
 #include "sys/event.h"
 #include "sys/fd.h"
+#include "sys/futex.h"
 #include "sys/mem.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,23 +142,51 @@ static int thread_start(struct weft_rt *rt, uint32_t index)
     return weft__thread_start(&rt->workers[index].thread, &o, weft__worker_main, &rt->workers[index]);
 }
 
-static void threads_stop(struct weft_rt *rt, uint32_t count)
+static void threads_join(struct weft_rt *rt, uint32_t count)
 {
-    store_release(&rt->stage, WEFT__STOPPED); /* [rt-stage] with the workers' loops: all that was done before */
-    for (uint32_t i = 0; i < count; i++) weft__unpark(&rt->workers[i].park);
     for (uint32_t i = 0; i < count; i++) weft__thread_join(&rt->workers[i].thread);
 }
 
+static void threads_stop(struct weft_rt *rt)
+{
+    store_release(&rt->stage, WEFT__STOPPED); /* [rt-stage] with the workers' loops: all that was done before */
+    for (uint32_t i = 0; i < rt->worker_count; i++) weft__unpark(&rt->workers[i].park);
+    threads_join(rt, rt->worker_count);
+}
+
+/* OPEN or ABANDONED: the workers have waited for it. */
+static void threads_tell(struct weft_rt *rt, enum weft__stage stage)
+{
+    store_release(&rt->stage, stage); /* [rt-stage] with await_opening: the runtime is whole */
+    (void)weft__futex_wake(&rt->stage, INT_MAX);
+}
+
+bool weft__rt_await_opening(struct weft_rt *rt)
+{
+    uint32_t stage;
+    while ((stage = load_acquire(&rt->stage)) == WEFT__BUILDING) /* [rt-stage] with threads_tell */
+        (void)weft__futex_wait(&rt->stage, WEFT__BUILDING, WEFT__NEVER);
+    return stage != WEFT__ABANDONED;
+}
+
+void weft__rt_begins(struct weft_rt *rt)
+{
+    fetch_add_release(&rt->begun, 1); /* [rt-begun] with stop: what the hook spawned is counted */
+}
+
+/* All of them, or none: a hook of the first would spawn tasks, for one that is never there perhaps. */
 static int threads_start(struct weft_rt *rt)
 {
-    for (uint32_t i = 0; i < rt->worker_count; i++) {
-        int r = thread_start(rt, i);
-        if (r == 0) continue;
-        threads_stop(rt, i);
-        return r;
+    int r = 0;
+    uint32_t count = 0;
+    store_relaxed(&rt->stage, WEFT__BUILDING); /* relaxed: not shared yet */
+    while (r == 0 && count < rt->worker_count) {
+        r = thread_start(rt, count);
+        if (r == 0) count++;
     }
-    int r = weft__monitor_start(rt);
-    if (r < 0) threads_stop(rt, rt->worker_count);
+    if (r == 0) r = weft__monitor_start(rt);
+    threads_tell(rt, r == 0 ? WEFT__OPEN : WEFT__ABANDONED);
+    if (r < 0) threads_join(rt, count);
     return r;
 }
 
@@ -211,6 +242,15 @@ static void parts_done(struct weft_rt *rt)
     held_change(rt, blocks_outside(rt) - WEFT__HELD_OPEN);
 }
 
+/* Its threads have ended, and with them everybody who could use it but by a handle. */
+static void dismantle(struct weft_rt *rt)
+{
+    weft__fork_delist(rt);
+    weft__spent_flush_outside(rt);
+    weft__unread_done(&rt->unread);
+    parts_done(rt);
+}
+
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 {
     if (!into) return -EINVAL;
@@ -245,9 +285,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     return 0;
 
 out_parts:
-    weft__fork_delist(rt);
-    weft__unread_done(&rt->unread);
-    parts_done(rt);
+    dismantle(rt);
     return r;
 out_shards:
     weft__free(rt->shards);
@@ -364,11 +402,14 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     struct weft__here before = *here;
 
     if (!here->stack_lo) { /* reads /proc: once a thread. In its own record: another thread may have the same address for it later */
-        here->stack_lo = weft__thread_stack_lo();
+        struct weft__thread_stack stack = weft__thread_stack();
+        here->stack_lo = stack.lo;
+        here->stack_bytes = stack.bytes;
         weft__quit_watch();
     }
-    weft__worker_stack(w, here->fiber ? NULL : here->stack_lo); /* nothing is inlined on a stack whose end we do not know */
+    weft__worker_inlines_on(w, here->stack_lo, here->fiber ? 0 : here->stack_bytes); /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
+    w->outer = before.worker;
     here->worker = w;
     here->stacks = &rt->stacks;
     here->magazine = &w->magazine;
@@ -402,12 +443,19 @@ static bool stop_turning(struct weft_rt *rt)
     return false;
 }
 
+/* Does this thread stand inside a poll of the runtime's, directly or below turns of others that such a poll makes? */
+static bool stop_is_inside(const struct weft_rt *rt)
+{
+    for (const struct weft__worker *w = weft__here()->worker; w; w = w->outer)
+        if (w->rt == rt) return true;
+    return false;
+}
+
 int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
 {
     if (!rt) return 0;
     if (weft__rt_is_lost(rt)) return -ECHILD;
-    struct weft__here *here = weft__here();
-    if (here->worker && here->worker->rt == rt) return -EDEADLK;
+    if (stop_is_inside(rt)) return -EDEADLK;
     int r = weft__stop_tasks(rt, timeout_ns);
     if (r < 0) return r;
     if (rt->current_thread && !stop_turning(rt)) return -EBUSY;
@@ -417,12 +465,9 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     if (rt->current_thread) {
         weft__spent_flush(&rt->workers[0]);
     } else {
-        threads_stop(rt, rt->worker_count);
+        threads_stop(rt);
     }
-    weft__fork_delist(rt);
-    weft__spent_flush_outside(rt);
-    weft__unread_done(&rt->unread);
-    parts_done(rt);
+    dismantle(rt);
     return 0;
 }
 

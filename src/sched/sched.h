@@ -89,7 +89,8 @@ struct weft__worker {
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop's own last one */
     struct weft_task *newborn;      /* the last block that it gave to be filled in; only to be compared with */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
-    uintptr_t stack_limit;          /* lowest address from which a child may be inlined; UINTPTR_MAX: none */
+    char *stack_lo;                 /* where an inlined child may begin: from here on, */
+    size_t stack_room;              /* for so many bytes; 0: nowhere */
     bool searching;                 /* holds a searching right of the idle word */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
     int64_t deaf_ns;                /* how long the next deafness lasts */
@@ -102,6 +103,7 @@ struct weft__worker {
     struct weft__slab slab;
     struct weft__stack_magazine magazine; /* of the runtime's usual stacks */
     struct weft__thread thread;
+    struct weft__worker *outer;     /* current-thread: the worker inside of whose poll this turn is; NULL: of none */
 #if defined(WEFT_DEBUG)
     struct weft__spent spent;       /* blocks that wait to be freed */
 #endif
@@ -125,7 +127,7 @@ struct weft_rt {
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
     bool task_hooks;                /* constant: as in the workers */
-    _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write */
+    _Atomic uint32_t stage;         /* enum weft__stage; read at every spawn: apart from what threads outside write. A futex while it is BUILDING */
     struct weft__worker *workers;   /* worker_count of them */
     WEFT__CACHE_ALIGNED _Atomic uint32_t gate; /* threads outside that are inside a spawn  [rt-gate] */
     _Atomic uint64_t spawned_outside;
@@ -136,6 +138,7 @@ struct weft_rt {
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__shard *shards;     /* as many */
+    _Atomic uint32_t begun;         /* workers whose on_thread_start is over: from then on only tasks spawn there  [rt-begun] */
     struct weft__monitor monitor;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
@@ -145,6 +148,8 @@ enum weft__stage {
     WEFT__CLOSING,                  /* tasks are born cancelled; threads outside cannot spawn */
     WEFT__STOPPED,                  /* no task lives: workers leave their loops */
     WEFT__LOST,                     /* in the child of a fork: the threads stayed with the parent */
+    WEFT__BUILDING,                 /* not all threads are there: those that are wait */
+    WEFT__ABANDONED,                /* nor will they be: the others leave, without their hooks */
 };
 
 /* relaxed: one writer, and readers want a number. */
@@ -213,7 +218,6 @@ uint64_t weft__worker_run(struct weft__worker *w, struct weft_task *task, uint64
 void weft__worker_stretch(struct weft__worker *w);                  /* begins another, with the tick as it is */
 int64_t weft__task_failure(struct weft_task *task);                 /* of one whose result stands: below zero, or 0 */
 struct weft_task *weft__worker_take(struct weft__worker *w);        /* its own next task, or NULL */
-void weft__worker_stack(struct weft__worker *w, char *lo);           /* where the stack of its thread ends; NULL: nothing is inlined on it */
 void weft__worker_main(void *arg);                                  /* a worker's thread */
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker);
 void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct weft_task *last); /* several: none of them is placed */
@@ -221,6 +225,9 @@ void weft__rt_signal(struct weft_rt *rt);                           /* current-t
 
 /* ---- handle.c ---- */
 void weft__handle_drop(struct weft_task *task);                     /* takes a handle that has been marked as spent */
+
+/* ---- join.c ---- */
+void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes); /* the stack on which joins may run children; 0 bytes: none */
 
 /* ---- place.c ---- */
 
@@ -269,11 +276,13 @@ static inline void weft__worker_offer(struct weft__worker *w)
 void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
+bool weft__rt_await_opening(struct weft_rt *rt);                    /* by its workers, first of all; false: it will not be */
+void weft__rt_begins(struct weft_rt *rt);                           /* by each of them, when its hook is over */
 void weft__rt_lose(struct weft_rt *rt);                             /* in the child of a fork: it is dead here */
 
 /* ---- fork.c ---- */
-extern bool weft__forked __attribute__((visibility("hidden")));                                           /* this process is the child of one that had runtimes */
-int weft__fork_ready(void);                                         /* before the first runtime; later calls do nothing. 0; -ENOMEM */
+extern bool weft__forked __attribute__((visibility("hidden")));     /* this process is the child of one that had runtimes */
+int weft__fork_ready(void);                                         /* before the first runtime, if it was not possible before main; later calls do nothing. 0; -ENOMEM */
 void weft__fork_enlist(struct weft_rt *rt);
 void weft__fork_delist(struct weft_rt *rt);
 

@@ -180,9 +180,11 @@ static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, str
     weft__gate_leave(rt);
 }
 
-static __attribute__((noinline)) void tell_spawn(struct weft_rt *rt, const struct weft_task *task)
+/* False: the hook forked, and this is the child. Nobody runs the task, and what its push would take may be held for ever. */
+static __attribute__((noinline)) bool tell_spawn(struct weft_rt *rt, const struct weft_task *task)
 {
     if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
+    return !weft__rt_is_lost(rt);
 }
 
 /* From outside, with options, with another spawn among the arguments, with hooks, or while the runtime closes. */
@@ -193,7 +195,7 @@ static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
 
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
-    if (rt->task_hooks) tell_spawn(rt, task);
+    if (rt->task_hooks && !tell_spawn(rt, task)) return task;
     if (w) {
         weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);

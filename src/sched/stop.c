@@ -3,7 +3,7 @@
  * stop - shutdown: a gate, then sweeps.
  *
  *     1  stage = CLOSING: tasks are born cancelled, threads outside are refused
- *     2  wait until nobody is inside the gate: what they spawned is in the registry
+ *     2  wait until nobody is inside the gate, nor inside on_thread_start: what they spawned is in the registry
  *     3  sweep the registry: cancel every task that lives and lacks the bit, push those that slept
  *     4  if any lived, let them run and sweep again
  *     5  a sweep that began after the gate was empty found none, and as many have ended as were spawned: done
@@ -84,6 +84,13 @@ static bool all_ended(const struct weft_rt *rt)
     return ends == spawns;
 }
 
+/* Is every worker past its on_thread_start? A hook spawns on no task's behalf: one that comes late would spawn behind the last sweep. */
+static bool all_begun(const struct weft_rt *rt)
+{
+    if (rt->current_thread || !rt->opts.on_thread_start) return true;
+    return load_acquire(&rt->begun) == rt->worker_count; /* [rt-begun] with begins */
+}
+
 /* Between two sweeps: a current-thread runtime is turned, others are given a moment. */
 static void let_them_run(struct weft_rt *rt, unsigned round)
 {
@@ -96,7 +103,9 @@ static void let_them_run(struct weft_rt *rt, unsigned round)
 /* Time is up: names them. Nobody there to be named: they have ended just now, or dodge the sweeps. */
 static int give_up(struct weft_rt *rt)
 {
-    if (sweep_once(rt, true) == 0) {
+    bool begun = all_begun(rt);
+    if (!begun) fprintf(stderr, "weft: on_thread_start of '%s' does not return\n", rt->name);
+    if (sweep_once(rt, true) == 0 && begun) {
         if (all_ended(rt)) return 0;
         say_they_breed();
     }
@@ -107,7 +116,7 @@ int weft__stop_tasks(struct weft_rt *rt, int64_t timeout_ns)
 {
     int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
     weft__gate_close(rt);
-    for (unsigned round = 0; sweep_once(rt, false) > 0 || !all_ended(rt); round++) {
+    for (unsigned round = 0; !all_begun(rt) || sweep_once(rt, false) > 0 || !all_ended(rt); round++) {
         if (weft__clock_now() >= until) return give_up(rt);
         let_them_run(rt, round);
     }

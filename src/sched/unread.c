@@ -42,33 +42,63 @@ static struct weft__unread_site *record_of(struct weft__unread *unread,
     return r;
 }
 
-/* Holds: unread->lock. False: there is no room for another. */
-static bool record_new(struct weft__unread *unread, const struct weft_site *site)
+/* A record that is in no list. NULL: there is no memory. */
+static struct weft__unread_site *record_new(const struct weft_site *site)
 {
-    if (unread->site_count == WEFT__UNREAD_SITES_MAX) return false;
     struct weft__unread_site *r = weft__alloc(sizeof(*r));
-    if (!r) return false;
+    if (!r) return NULL;
     r->site = site;
-    r->more = 0;
     write_text(r->text, site);
-    r->next = unread->sites;
-    unread->sites = r;
-    unread->site_count++;
-    return true;
+    return r;
 }
 
-/* Holds: unread->lock. True: it is the first of its place, to be printed. */
-static bool count(struct weft__unread *unread, const struct weft_site *site)
+enum counted {
+    FIRST,  /* of its place, to be printed */
+    AGAIN,  /* counted */
+    UNKNOWN /* its place has no record, and there is room for one */
+};
+
+/* Holds: unread->lock. */
+static enum counted count(struct weft__unread *unread, const struct weft_site *site)
 {
-    if (unread->closed) return true;
+    if (unread->closed) return FIRST;
     struct weft__unread_site *r = record_of(unread, site);
     if (r) {
         r->more++;
-        return false;
+        return AGAIN;
     }
-    if (record_new(unread, site)) return true;
+    if (unread->site_count < WEFT__UNREAD_SITES_MAX) return UNKNOWN;
     unread->elsewhere++;
-    return false;
+    return AGAIN;
+}
+
+/* Holds: unread->lock. Its place had no record a moment ago. *r, which may be NULL, becomes that record
+ * and then is NULL, unless somebody was faster. */
+static enum counted count_with(struct weft__unread *unread, const struct weft_site *site,
+                               struct weft__unread_site **r)
+{
+    enum counted c = count(unread, site);
+    if (c != UNKNOWN) return c;
+    if (!*r) {
+        unread->elsewhere++;
+        return AGAIN;
+    }
+    (*r)->next = unread->sites;
+    unread->sites = *r;
+    unread->site_count++;
+    *r = NULL;
+    return FIRST;
+}
+
+/* Memory comes and goes without the lock: the program's own allocator may wait for anything. */
+static enum counted count_new(struct weft__unread *unread, const struct weft_site *site)
+{
+    struct weft__unread_site *r = record_new(site);
+    weft__lock_take(&unread->lock);
+    enum counted c = count_with(unread, site, &r);
+    weft__lock_drop(&unread->lock);
+    weft__free(r);
+    return c;
 }
 
 void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure)
@@ -77,9 +107,10 @@ void weft__unread_add(struct weft__unread *unread, const struct weft_site *site,
 
     fetch_add_relaxed(&unread->total, 1); /* relaxed: a count */
     weft__lock_take(&unread->lock);
-    bool first = count(unread, site);
+    enum counted c = count(unread, site);
     weft__lock_drop(&unread->lock);
-    if (!first) return;
+    if (c == UNKNOWN) c = count_new(unread, site);
+    if (c != FIRST) return;
     write_text(text, site);
     fprintf(stderr, "weft: %s ended with %s, and nobody reads it\n", text,
             weft__err_name((int)failure));

@@ -227,14 +227,6 @@ struct weft_task *weft__worker_take(struct weft__worker *w)
 
 /* ---- the loop ---- */
 
-/* An inlined child may need as much as this, and what it calls. */
-#define STACK_LEFT_MIN (32 * 1024)
-
-void weft__worker_stack(struct weft__worker *w, char *lo)
-{
-    w->stack_limit = lo ? (uintptr_t)lo + STACK_LEFT_MIN : UINTPTR_MAX;
-}
-
 static inline void run(struct weft__worker *w, struct weft__here *here, struct weft_task *task)
 {
     struct weft_cx cx;
@@ -267,17 +259,21 @@ void weft__worker_main(void *arg)
     struct weft__worker *w = arg;
     struct weft_rt *rt = w->rt;
     struct weft__altstack altstack;
+
+    if (!weft__rt_await_opening(rt)) return;
     bool names_overflows = weft__overflow_thread_init(&altstack) == 0; /* else fibers die without a name */
 
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
     w->here->magazine = &w->magazine;
-    weft__worker_stack(w, weft__thread_stack_lo());
+    struct weft__thread_stack stack = weft__thread_stack();
+    weft__worker_inlines_on(w, stack.lo, stack.bytes);
     (void)weft__thread_set_timer_slack(1);
     weft__quit_watch();
     if (rt->opts.on_thread_start) rt->opts.on_thread_start(rt, w->index);
     if (w->here->worker != w) weft__orphan_returns(); /* the hook forked, and this is the child */
+    weft__rt_begins(rt);
     for (struct weft_task *task = NULL;;) {
         (void)weft__worker_run(w, task, WEFT__ALL);
         task = weft__worker_find(w);

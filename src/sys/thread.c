@@ -122,7 +122,8 @@ static pthread_key_t exit_key; /* its value: the thread's list */
 static int exit_key_error;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-/* A further exit may be asked for by what runs here: then the key has a value again, and this is called again. */
+/* A further exit may be asked for by what runs here: then the key has a value again, and this is called again. On the thread's own stack, also if
+ * a fiber called pthread_exit: nothing here may need the stack to be as a sanitizer believes (sched/quit.c). */
 static void run_exits(void *list)
 {
     struct weft__thread_exit *first = list;
@@ -147,8 +148,15 @@ int weft__thread_at_exit(struct weft__thread_exit *exit, void (*run)(struct weft
     if (r < 0) return r;
     pthread_once(&exit_key_once, make_exit_key);
     if (exit_key_error < 0) return exit_key_error;
-    exit->next = pthread_getspecific(exit_key);
-    r = -pthread_setspecific(exit_key, exit);
+    struct weft__thread_exit *last = pthread_getspecific(exit_key);
+    while (last && last->next)
+        last = last->next;
+    exit->next = NULL;
+    if (last) {
+        last->next = exit;
+    } else {
+        r = -pthread_setspecific(exit_key, exit);
+    }
     if (r == 0) exit->run = run;
     return r;
 }
@@ -181,37 +189,13 @@ void weft__thread_yield(void)
     (void)sched_yield();
 }
 
-char *weft__thread_stack_lo(void)
+struct weft__thread_stack weft__thread_stack(void)
 {
     pthread_attr_t attr;
     void *lo = NULL;
-    size_t bytes;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return NULL;
-    if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) lo = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return (struct weft__thread_stack){0};
+    if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) bytes = 0;
     pthread_attr_destroy(&attr);
-    return lo;
-}
-
-/* ---- the end of a thread ---- */
-
-static pthread_key_t end_key;
-static int end_key_error;
-
-static void call_ended(void *value)
-{
-    ((void (*)(void))value)();
-}
-
-static void make_end_key(void)
-{
-    end_key_error = -pthread_key_create(&end_key, call_ended);
-}
-
-int weft__thread_watch_end(void (*ended)(void))
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, make_end_key);
-    if (end_key_error < 0) return end_key_error;
-    return -pthread_setspecific(end_key, (void *)ended);
+    return (struct weft__thread_stack){.lo = lo, .bytes = bytes};
 }

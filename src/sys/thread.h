@@ -60,8 +60,9 @@ struct weft__thread_exit {
     void (*run)(struct weft__thread_exit *); /* NULL: not in it */
 };
 
-/* Have run(exit) called when the calling thread ends, by itself and before its thread-locals go; once, even if it is asked for
- * again meanwhile. Not for the thread that leaves main or calls exit: the process ends with it.
+/* Have run(exit) called when the calling thread ends, in whichever way: return, pthread_exit, pthread_cancel. By the thread itself, on its own
+ * stack, before its thread-locals go, behind those that were asked for earlier; once, even if it is asked for again meanwhile. Not
+ * for the thread that leaves main or calls exit: the process ends with it.
  * Pins *exit until then. Blocks: no. Returns 0; -ENOMEM, -EAGAIN: it will not be called. */
 int weft__thread_at_exit(struct weft__thread_exit *exit, void (*run)(struct weft__thread_exit *));
 
@@ -80,12 +81,13 @@ void weft__thread_set_name(const char *name);
  * none and ignore it. */
 int weft__thread_set_timer_slack(uint64_t slack_ns);
 
-/* The lowest address of the calling thread's stack; NULL if that cannot be told. Blocks: no. */
-char *weft__thread_stack_lo(void);
+struct weft__thread_stack {
+    char *lo;     /* lowest address */
+    size_t bytes; /* 0: it cannot be told */
+};
 
-/* Have `ended` called on this thread when it ends, in whichever way: return, pthread_exit, pthread_cancel. Again: replaces it.
- * Blocks: no. Returns 0; -ENOMEM; -EAGAIN when the process has no key left. */
-int weft__thread_watch_end(void (*ended)(void));
+/* The calling thread's own stack, whichever it stands on. Blocks: no. */
+struct weft__thread_stack weft__thread_stack(void);
 
 /* Let another thread run that wants this CPU. */
 void weft__thread_yield(void);

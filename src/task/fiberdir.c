@@ -59,41 +59,77 @@ static void chain_block(uint32_t block)
     }
 }
 
-/* holds: lock. Taking memory under it is rare: the blocks double. */
-static bool grow(void)
+/* ---- blocks: memory comes and goes without the lock, since the program's own allocator may wait for anything ---- */
+
+/* Empty: it is made without the lock, and may be too late. */
+static union place *block_new(uint32_t block)
 {
-    uint32_t block = dir.block_count;
-    if (block == BLOCKS_MAX) return false;
-    union place *places = first_block;
-    if (block > 0) places = weft__alloc(sizeof(*places) * (FIRST_PLACES << block));
-    if (!places) return false;
+    if (block == 0) return first_block;
+    if (block >= BLOCKS_MAX) return NULL;
+    return weft__alloc(sizeof(union place) * (FIRST_PLACES << block));
+}
+
+static void block_free(union place *places)
+{
+    if (places != first_block) weft__free(places);
+}
+
+/* holds: lock. False: another thread was faster, or all are gone again. */
+static bool block_enter(uint32_t block, union place *places)
+{
+    if (dir.free != 0 || dir.block_count != block) return false;
     dir.blocks[block] = places;
     dir.block_count++;
     chain_block(block);
     return true;
 }
 
-/* holds: lock */
-static void shrink(void)
+/* holds: lock, and lets go of it meanwhile. False: no memory. */
+static bool grow(void)
 {
-    for (uint32_t block = 1; block < dir.block_count; block++)
-        weft__free(dir.blocks[block]);
+    uint32_t block = dir.block_count;
+    weft__lock_drop(&dir.lock);
+    union place *places = block_new(block);
+    weft__lock_take(&dir.lock);
+    if (!places) return dir.free != 0;
+    if (block_enter(block, places)) return true;
+    weft__lock_drop(&dir.lock);
+    block_free(places);
+    weft__lock_take(&dir.lock);
+    return true;
+}
+
+/* holds: lock. Nobody has a number: takes all blocks out, for who frees them later. */
+static uint32_t shrink(union place **into)
+{
+    uint32_t count = dir.block_count;
+    for (uint32_t block = 0; block < count; block++)
+        into[block] = dir.blocks[block];
     dir.block_count = 0;
     dir.free = 0;
+    return count;
+}
+
+/* ---- numbers ---- */
+
+/* holds: lock. There is a free place. */
+static int32_t take_place(struct weft__fiber *fiber)
+{
+    uint32_t number = dir.free;
+    union place *place = place_of(number);
+    dir.free = place->next_free;
+    place->fiber = fiber;
+    dir.used_count++;
+    return (int32_t)number;
 }
 
 int32_t weft__fiberdir_add(struct weft__fiber *fiber)
 {
-    int32_t number = -ENOMEM;
-
+    bool memory = true;
     weft__lock_take(&dir.lock);
-    if (dir.free != 0 || grow()) {
-        union place *place = place_of(dir.free);
-        number = (int32_t)dir.free;
-        dir.free = place->next_free;
-        place->fiber = fiber;
-        dir.used_count++;
-    }
+    while (dir.free == 0 && memory)
+        memory = grow();
+    int32_t number = dir.free != 0 ? take_place(fiber) : -ENOMEM;
     weft__lock_drop(&dir.lock);
     return number;
 }
@@ -106,13 +142,18 @@ struct weft__fiber *weft__fiberdir_get(int32_t number)
 
 void weft__fiberdir_remove(int32_t number)
 {
+    union place *unused[BLOCKS_MAX];
+    uint32_t count = 0;
+
     weft_assert(number > 0);
     weft__lock_take(&dir.lock);
     weft_assert(dir.used_count > 0);
     place_of((uint32_t)number)->next_free = dir.free;
     dir.free = (uint32_t)number;
-    if (--dir.used_count == 0) shrink();
+    if (--dir.used_count == 0) count = shrink(unused);
     weft__lock_drop(&dir.lock);
+    for (uint32_t block = 0; block < count; block++)
+        block_free(unused[block]);
 }
 
 struct weft__lock *weft__fiberdir_lock(void)

@@ -8,7 +8,7 @@
  * nobody watches pays a test of a word in hand, and there is no memory that could be lacking.
  *
  *     FROM       -> TO          [function]   ORDER         THEN
- *     no flag    -> WATCHED     [add]        relaxed RMW   linked before, under the lock: not ready
+ *     no flag    -> WATCHED     [add]        acquire RMW   linked before, under the lock: not ready
  *     WATCHED    -> same        [add]        acquire load  linked before, under the lock: not ready
  *     COMPLETE   -> same        [add, again] acquire load  unlinked, under the lock: ready
  *     WATCHED    -> + COMPLETE  [join_end]   as there      then wake

@@ -4,11 +4,14 @@
  */
 #include "base/alloc.h"
 #include "crew.h"
+#include "sys/lock.h"
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weft/alloc.h>
 
 struct counting {
@@ -24,6 +27,7 @@ static void *count_alloc(void *ctx, size_t bytes, size_t align)
 {
     struct counting *c = ctx;
     void *memory = NULL;
+    weft__lock_assert_none_held(); /* an allocator may wait for locks of its own, around a fork too */
     uint64_t call = fetch_add_relaxed(&c->calls, 1) + 1;
     uint64_t from = load_relaxed(&c->fail_from);
     ASSERT(bytes > 0 && align >= 16 && (align & (align - 1)) == 0 && align <= 2 * 1024 * 1024);
@@ -39,6 +43,7 @@ static void *count_alloc(void *ctx, size_t bytes, size_t align)
 static void count_free(void *ctx, void *memory, size_t bytes)
 {
     struct counting *c = ctx;
+    weft__lock_assert_none_held();
     ASSERT(memory && bytes > 0);
     memset(memory, 0x5a, bytes); /* all of it is ours again */
     fetch_sub_relaxed(&c->blocks, 1);
@@ -109,13 +114,77 @@ static int sums(int depth)
                          : part[0] + part[1];
 }
 
+/* A fiber by number. All of them are there at once: the directory of numbers grows. */
+static _Atomic uint32_t fibers; /* relaxed: a count */
+
+#define FIBERS 200
+
+struct summed {
+    WEFT_FRAME(int);
+    int a;
+    int b;
+};
+static weft_fiber(summed)
+{
+    int r = 0;
+    fetch_add_relaxed(&fibers, 1);
+    while (r == 0 && load_relaxed(&fibers) < FIBERS)
+        r = weft_yield();
+    f->ret = r < 0 ? r : f->a + f->b;
+}
+
+/* At a place, and with a failure, of its own: a record of it is kept. */
+static int fails(int with)
+{
+    return with;
+}
+
+static void quietly(struct crew *crew, void (*body)(struct crew *))
+{
+    int kept = dup(STDERR_FILENO);
+    int nowhere = open("/dev/null", O_WRONLY);
+    ASSERT(kept >= 0 && nowhere >= 0);
+    dup2(nowhere, STDERR_FILENO);
+    body(crew);
+    dup2(kept, STDERR_FILENO);
+    close(nowhere);
+    close(kept);
+}
+
+static void fails_unread(struct crew *crew)
+{
+    weft_stats s;
+    for (int i = 0; i < 20; i++) {
+        ASSERT_OK(weft_detach(weft_go(fails, -EIO)));
+        ASSERT_OK(weft_detach(weft_go(fails, -EPIPE)));
+    }
+    do {
+        weft_rt_stats(crew->rt, &s);
+        sched_yield();
+    } while (s.unread_failures < 40);
+}
+
 #define MANY 2000
+
+static void uses_fibers_by_number(void)
+{
+    weft_task *task[FIBERS];
+    int got;
+    store_relaxed(&fibers, 0);
+    for (int i = 0; i < FIBERS; i++)
+        ASSERT(task[i] = weft_spawn(summed, i, 1));
+    for (int i = 0; i < FIBERS; i++) {
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, i + 1);
+    }
+}
 
 static void uses_all_kinds(struct crew *crew)
 {
     weft_task *task[MANY];
     int got;
-    (void)crew;
+    uses_fibers_by_number();
+    quietly(crew, fails_unread);
     for (int i = 0; i < MANY; i++)
         ASSERT(task[i] = weft_spawn_as((.name = "named"), roomy));
     for (int i = 0; i < MANY; i++) {

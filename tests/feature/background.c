@@ -2,42 +2,21 @@
  *
  * Tasks that can wait, and tasks without a budget: who goes first, who gets on all the same.
  */
-#include "handbell.h"
-#include "crew.h"
+#include "street.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
 #include <weft/local.h>
 
-static _Atomic bool over;
 static _Atomic uint32_t in_front; /* polls of ordinary tasks */
 static _Atomic uint32_t behind;   /* polls of background tasks */
 
-static int yields(_Atomic uint32_t *mine)
+static void clear(void)
 {
-    while (!load_relaxed(&over)) {
-        fetch_add_relaxed(mine, 1);
-        if (weft_yield() < 0) break;
-    }
-    return 0;
-}
-
-static int answers_one(void)
-{
-    return 1;
-}
-
-static void reset(void)
-{
-    store_relaxed(&over, false);
+    street_clear();
     store_relaxed(&in_front, 0);
     store_relaxed(&behind, 0);
-}
-
-static void join_all(weft_task **task, int count)
-{
-    for (int i = 0; i < count; i++)
-        ASSERT_OK(weft_join(task[i], (int *)NULL));
 }
 
 /* ---- it runs ---------------------------------------------------------------------------------------------- */
@@ -62,7 +41,7 @@ static int spawns_in_background(void)
     int sum = 0;
     for (int i = 0; i < 20; i++) {
         int got = 0;
-        weft_task *t = i % 2 ? weft_go_as((.background = true), answers_one)
+        weft_task *t = i % 2 ? weft_go_as((.background = true), answers, 1)
                              : weft_spawn_as((.background = true), pauses, 5);
         if (weft_join(t, &got) < 0) return -1;
         sum += got;
@@ -85,21 +64,14 @@ TEST(background_runs_when_there_is_nothing_else)
     crew_each(runs);
 }
 
-static int counts_rings(struct bell *bell)
-{
-    while (weft_run(bell_wait, .bell = bell) == 0 && !load_relaxed(&over))
-        fetch_add_relaxed(&behind, 1);
-    return 0;
-}
-
 /* The workers sleep between two rings. */
 static void woken(struct crew *crew)
 {
     struct bell bell;
     (void)crew;
-    reset();
+    clear();
     bell_init(&bell);
-    weft_task *t = weft_go_as((.background = true), counts_rings, &bell);
+    weft_task *t = weft_go_as((.background = true), counts_rings, &bell, &behind);
     for (unsigned i = 0; i < test_scaled(1000); i++) {
         uint32_t before = load_relaxed(&behind);
         bell_ring(&bell);
@@ -125,7 +97,7 @@ static void beside_busy_workers(struct crew *crew)
     weft_task *task[2 * BUSY];
     _Atomic uint32_t each[BUSY] = {0};
     (void)crew;
-    reset();
+    clear();
     for (int i = 0; i < BUSY; i++)
         task[i] = weft_go(yields, &in_front);
     CREW_UNTIL(load_relaxed(&in_front) > 1000);
@@ -174,7 +146,7 @@ static void every_32nd(int workers)
     struct crew crew;
     struct gaps gaps = {0};
     crew_start(&crew, workers);
-    reset();
+    clear();
     ASSERT_OK(weft_join(weft_go(starts_both, &gaps), (int *)NULL));
     ASSERT_EQ(gaps.count, 500);
     ASSERT_LE(gaps.widest, 32);
@@ -276,12 +248,12 @@ static uint32_t polls_of_others(bool unbudgeted)
 {
     struct crew crew;
     struct bell started;
-    reset();
+    clear();
     bell_init(&started);
     crew_start(&crew, 1);
     weft_task *other = weft_go(yields, &in_front);
     weft_task *t = weft_go_as((.unbudgeted = unbudgeted), ignores_cancel, &started);
-    (void)weft_run(bell_wait, .bell = &started);
+    (void)weft_run(hear, .bell = &started);
     weft_cancel(t);
     join_all(&t, 1);
     store_relaxed(&over, true);

@@ -6,6 +6,7 @@
 #include "bell.h"
 #include "crew.h"
 #include "death.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
@@ -21,17 +22,6 @@ static void clear(void)
     store_relaxed(&born, 0);
     store_relaxed(&ended, 0);
     store_relaxed(&let_go, false);
-}
-
-struct answers_too {
-    WEFT_FRAME(int);
-    int value;
-};
-static weft_async(answers_too)
-{
-    weft_begin;
-    weft_return(f->value);
-    weft_end;
 }
 
 /* ---- those that spawn on --------------------------------------------------------------------------- */

@@ -193,7 +193,7 @@ static void on_stop(weft_rt *rt, unsigned worker)
     fetch_add_relaxed(&stopped, 1);
 }
 
-/* The threads that were there are gone again, having ended as threads do. */
+/* The threads that were there are gone again, and no hook was called for a runtime that never was. */
 static void fails_at_thread(uint32_t nth)
 {
     weft_rt *rt = NULL;
@@ -206,13 +206,13 @@ static void fails_at_thread(uint32_t nth)
     weft__fault_reset();
     ASSERT_NULL(rt);
     ASSERT_NULL(weft_rt_current());
-    ASSERT_EQ(load_relaxed(&started), nth - 1);
-    ASSERT_EQ(load_relaxed(&stopped), nth - 1);
+    ASSERT_EQ(load_relaxed(&started), 0);
+    ASSERT_EQ(load_relaxed(&stopped), 0);
 }
 
 TEST(faults_thread_that_does_not_start_undoes_the_runtime)
 {
-    for (uint32_t nth = 1; nth <= 4; nth++)
+    for (uint32_t nth = 1; nth <= 5; nth++) /* the last is the monitor */
         fails_at_thread(nth);
 }
 

@@ -2,51 +2,13 @@
  *
  * Living with fork: in the child the parent's runtimes are dead and say so, nothing hangs, a fresh runtime works; a child
  * that goes back into a task of the parent's ends with a message.
- *
- * What a child finds wrong it prints, and exits with 98; so no test's assert runs in two processes.
  */
+#include "child.h"
 #include "crew.h"
-#include "death.h"
 #include "test.h"
 
 #include <errno.h>
 #include <poll.h>
-
-/* TSan does not follow threads that a child of a program with threads starts; it can be told to live with that. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "report_thread_leaks=0:die_after_fork=0";
-}
-
-/* What only a thread that is not there any more, or not stopped, knew of would count as leaked at an exit. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
-
-#define WRONG 98 /* 99 is Valgrind's */
-
-#define CHILD_NEEDS(fact)                                                                          \
-    do {                                                                                           \
-        if (fact) break;                                                                           \
-        fprintf(stderr, "%s:%d: in the child: %s\n", __FILE__, __LINE__, #fact);                   \
-        _exit(WRONG);                                                                              \
-    } while (0)
-
-static int exit_code_of(pid_t child)
-{
-    int status;
-    if (waitpid(child, &status, 0) != child) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-/* Valgrind looks for leaks at the end of every process, and has the last word: what only the parent's other threads knew of is lost in the child. */
-static bool ended_by(int code, int expected)
-{
-    return code == expected || (code == 99 && getenv("WEFT_TEST_UNDER"));
-}
 
 /* ---- what a child may do ----------------------------------------------------------------------------------- */
 
@@ -152,7 +114,7 @@ static weft_rt *stopped_at_exit;
 static void stop_at_exit(void)
 {
     int r = weft_rt_stop(stopped_at_exit, -1);
-    if (r != -ECHILD) _exit(WRONG);
+    if (r != -ECHILD) _exit(CHILD_WRONG);
 }
 
 static void forks_from_a_thread(struct crew *crew)
@@ -400,7 +362,7 @@ TEST(fork_inside_a_plain_threads_poll_goes_on)
     weft_rt *rt;
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1}, &rt));
     int code = weft_run(goes_back, .out = ends[1]);
-    if (getpid() != before) _exit(code == 0 ? 3 : WRONG);
+    if (getpid() != before) _exit(code == 0 ? 3 : CHILD_WRONG);
     ASSERT(ended_by(code, 3));
     ASSERT_OK(weft_rt_stop(rt, -1));
     close(ends[0]);

@@ -310,6 +310,85 @@ TEST(monitor_the_last_free_worker_serves_the_inject_queue)
     each_size(inject_is_served);
 }
 
+/* ---- what lies in no worker's queues ------------------------------------------------------------------------------ */
+
+/* In a poll: everybody else sleeps, and nobody wakes them but the monitor. */
+static void until_others_sleep(struct weft_rt *rt)
+{
+    CREW_UNTIL(weft__idle_sleeping(&rt->idle) == rt->worker_count - 1);
+}
+
+static int spins_until_it_ran(void)
+{
+    spin_until_ran(1);
+    return 1;
+}
+
+/* Its worker next polls what does not end before it has gone on. It went back to the background queue, and told nobody:
+ * that worker was awake. */
+struct gives_way {
+    WEFT_FRAME(int);
+    weft_rt *rt;
+    weft_task *hog;
+    struct weft_yield pause;
+    struct weft_join join;
+    int got;
+};
+static weft_async(gives_way)
+{
+    weft_begin;
+    until_others_sleep(f->rt);
+    f->hog = weft_go(spins_until_it_ran);
+    weft_await(f->pause, weft_yield);
+    fetch_add_release(&ran, 1);
+    weft_await(f->join, weft_join, f->hog, &f->got);
+    weft_return(f->join.ret < 0 ? f->join.ret : f->got);
+    weft_end;
+}
+
+static void background_behind(struct crew *crew)
+{
+    int got;
+    store_relaxed(&ran, 0);
+    ASSERT_OK(weft_join(weft_spawn_as((.background = true), gives_way, .rt = crew->rt), &got));
+    ASSERT_EQ(got, 1);
+}
+
+TEST(monitor_the_background_queue_is_served_beside_a_stuck_poll)
+{
+    each_size(background_behind);
+}
+
+/* As a worker whose ring is full and who has no memory for an array: to the inject queue, and nobody is told. */
+static int injects_and_spins(weft_rt *rt, weft_task *waits)
+{
+    until_others_sleep(rt);
+    store_release(&waiter_woken, true);
+    if (weft__state_claim(waits) != WEFT__STATE_ENQUEUE) return -1;
+    weft__inject_push(&rt->inject, waits);
+    spin_until_ran(1);
+    return 1;
+}
+
+static void inject_behind(struct crew *crew)
+{
+    int got;
+    store_relaxed(&ran, 0);
+    store_relaxed(&waiter_waits, false);
+    store_relaxed(&waiter_woken, false);
+    weft_task *waits = weft_spawn(waiter);
+    CREW_UNTIL(load_acquire(&waiter_waits));
+    ASSERT_OK(weft_join(weft_go(injects_and_spins, crew->rt, waits), &got));
+    ASSERT_EQ(got, 1);
+    ASSERT_OK(weft_join(waits, &got));
+    ASSERT_EQ(got, 1);
+}
+
+TEST(monitor_the_inject_queue_is_served_beside_a_stuck_poll)
+{
+    each_size(inject_behind);
+}
+
 /* ---- inlined children are seen ----------------------------------------------------------------------------------- */
 
 static uint64_t polls_now(void)

@@ -4,11 +4,13 @@
  */
 #include "crew.h"
 #include "death.h"
+#include "sched/sched.h"
 #include "test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <weft/local.h>
 
 static _Atomic uint32_t begun;
 static _Atomic uint32_t ended;
@@ -136,6 +138,81 @@ static void from_inside(struct crew *crew)
 TEST(rt_stop_from_inside_is_refused)
 {
     crew_each(from_inside);
+}
+
+/* ---- from inside a turn of another -------------------------------------------------------------------- */
+
+struct nested {
+    weft_rt *outer;  /* that is stopped */
+    weft_rt *inner;  /* whose task stops it */
+    weft_rt *middle; /* turned in between; NULL: none */
+    int by_stop;     /* the inner one is turned by its stop */
+    int got;
+};
+
+static int stops_the_outer(struct nested *n)
+{
+    n->got = weft_rt_stop(n->outer, -1);
+    return 0;
+}
+
+static int turn_until_done(weft_rt *rt, weft_task *task)
+{
+    int r = 0;
+    while (r >= 0 && !weft_done(task))
+        r = weft_rt_turn(rt, 0);
+    return r < 0 ? r : weft_detach(task);
+}
+
+static int turns_the_inner(struct nested *n)
+{
+    weft_task *task = weft_go_as((.rt = n->inner), stops_the_outer, n);
+    if (!n->by_stop) return turn_until_done(n->inner, task);
+    return weft_detach(task) < 0 ? -1 : weft_rt_stop(n->inner, -1);
+}
+
+static int turns_the_middle(struct nested *n)
+{
+    if (!n->middle) return turns_the_inner(n);
+    return turn_until_done(n->middle, weft_go_as((.rt = n->middle), turns_the_inner, n));
+}
+
+static weft_rt *to_be_turned(void)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    return rt;
+}
+
+static void from_a_turn_inside(struct crew *crew)
+{
+    for (int way = 0; way < 4; way++) {
+        struct nested n = {.outer = crew->rt, .inner = to_be_turned(), .by_stop = way & 1};
+        int r;
+        if (way & 2) n.middle = to_be_turned();
+        ASSERT_OK(weft_join(weft_go(turns_the_middle, &n), &r));
+        ASSERT_OK(r);
+        ASSERT_EQ(n.got, -EDEADLK);
+        if (!n.by_stop) ASSERT_OK(weft_rt_stop(n.inner, -1));
+        ASSERT_OK(weft_rt_stop(n.middle, -1));
+    }
+}
+
+/* A task of the outer runtime waits for the stop, and the stop for it, however many turns are in between. */
+TEST(rt_stop_from_inside_a_nested_turn_is_refused)
+{
+    crew_each(from_a_turn_inside);
+}
+
+/* Out of the turn, its worker has nobody around it any more. */
+TEST(rt_stop_after_a_nested_turn_is_not_refused)
+{
+    struct nested n = {.outer = to_be_turned(), .inner = to_be_turned()};
+    ASSERT_OK(turn_until_done(n.outer, weft_go_as((.rt = n.outer), turns_the_inner, &n)));
+    ASSERT_EQ(n.got, -EDEADLK);
+    ASSERT_OK(turns_the_inner(&n));
+    ASSERT_OK(n.got);
+    ASSERT_OK(weft_rt_stop(n.inner, -1));
 }
 
 static unsigned lines_of(const char *text)
@@ -270,4 +347,84 @@ TEST(rt_stop_while_threads_spawn)
         ASSERT_OK(weft_rt_stop(rt, -1));
         ASSERT_OK(weft_detach(keeper));
     }
+}
+
+/* ---- a thread that is inside a turn -------------------------------------------------------------------- */
+
+static void *turns_once(void *rt)
+{
+    ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    return NULL;
+}
+
+/* Nothing is left to run, but the memory cannot go under the turner: it is sent home, and stop says so. */
+TEST(rt_stop_beside_a_turn_sends_it_home_and_is_refused)
+{
+    for (uint64_t round = 0; round < test_scaled(40); round++) {
+        weft_rt *rt;
+        pthread_t turner;
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+        ASSERT_OK(pthread_create(&turner, NULL, turns_once, rt));
+        CREW_UNTIL(load_relaxed(&rt->turning)); /* relaxed: it stays, for want of anything to run */
+        ASSERT_EQ(weft_rt_stop(rt, -1), -EBUSY);
+        ASSERT_OK(pthread_join(turner, NULL));
+        ASSERT_OK(weft_rt_stop(rt, -1));
+    }
+}
+
+/* ---- hooks that are not over yet ------------------------------------------------------------------------ */
+
+/* Of the last worker, and late: spawns for itself, and for the first one. */
+static void spawns_when_it_closes(weft_rt *rt, unsigned worker)
+{
+    weft_local first = weft_local_at(rt, 0);
+    if (worker + 1 != weft_rt_workers(rt)) return;
+    CREW_UNTIL(load_acquire(&rt->stage) != WEFT__OPEN);
+    for (int i = 0; i < 200; i++) /* a stop that did not wait would be over by now */
+        sched_yield();
+    ASSERT_OK(weft_detach(weft_spawn(forever)));
+    ASSERT_OK(weft_detach(weft_spawn_as((.local = &first), forever)));
+}
+
+/* Such a hook spawns on no task's behalf: what it spawns is ended, like all the rest. */
+TEST(rt_stop_waits_for_on_thread_start)
+{
+    static const int sizes[] = {1, 2, 4};
+    for (uint64_t i = 0; i < 3 * test_scaled(20); i++) {
+        weft_rt *rt;
+        store_relaxed(&begun, 0);
+        store_relaxed(&ended, 0);
+        weft_rt_opts o = {.workers = sizes[i % 3], .on_thread_start = spawns_when_it_closes};
+        ASSERT_OK(weft_rt_new(&o, &rt));
+        ASSERT_OK(weft_rt_stop(rt, -1));
+        ASSERT_EQ(load_relaxed(&begun), 2);
+        ASSERT_EQ(load_relaxed(&ended), 2);
+    }
+}
+
+static void returns_when_told(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    CREW_UNTIL(load_relaxed(&let_go));
+}
+
+static void stop_beside_a_hook(void *unused)
+{
+    weft_rt *rt;
+    weft_rt_opts o = {.workers = 2, .name = "slow", .on_thread_start = returns_when_told};
+    (void)unused;
+    store_relaxed(&let_go, false);
+    if (weft_rt_new(&o, &rt) < 0) _exit(2);
+    if (weft_rt_stop(rt, 0) != -ETIME) _exit(3);
+    store_relaxed(&let_go, true);
+    _exit(weft_rt_stop(rt, -1) == 0 ? 0 : 4);
+}
+
+TEST(rt_stop_names_a_hook_that_does_not_return)
+{
+    struct death d = death_of(stop_beside_a_hook, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, "weft: on_thread_start of 'slow' does not return\n");
 }

@@ -3,27 +3,11 @@
  * The handle of a task: joined, detached, shared, looked at; and where there is none.
  */
 #include "crew.h"
-#include "death.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
 #include <string.h>
-
-static int answers(int value)
-{
-    return value;
-}
-
-struct answers_too {
-    WEFT_FRAME(int);
-    int value;
-};
-static weft_async(answers_too)
-{
-    weft_begin;
-    weft_return(f->value);
-    weft_end;
-}
 
 /* ---- handles --------------------------------------------------------------------------------------- */
 
@@ -261,12 +245,5 @@ static void join_inside_a_poll(void *unused)
 TEST(task_join_inside_a_poll_is_refused)
 {
     struct death d = death_of(join_inside_a_poll, NULL);
-    ASSERT(strstr(d.said, "'misled'"));
-    ASSERT(strstr(d.said, "waits inside a poll"));
-#ifdef WEFT_DEBUG
-    ASSERT_EQ(d.signal, SIGABRT);
-#else
-    ASSERT_EQ(d.signal, 0);
-    ASSERT_EQ(d.code, 0);
-#endif
+    expect_refused_in_a_poll(&d, "'misled'");
 }

@@ -3,6 +3,7 @@
  * on_task_spawn and on_task_end: once for each task, in this order, whatever becomes of it.
  */
 #include "crew.h"
+#include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
@@ -52,26 +53,6 @@ static void each_crew(void (*body)(struct crew *), uint32_t tasks)
     }
 }
 
-struct forks {
-    WEFT_FRAME(int);
-    int depth;
-    int i;
-    int part[2];
-    weft_task *kid[2];
-    struct weft_join join;
-};
-static weft_async(forks)
-{
-    weft_begin;
-    if (f->depth == 0) weft_return(1);
-    for (f->i = 0; f->i < 2; f->i++)
-        f->kid[f->i] = weft_spawn(forks, f->depth - 1);
-    for (f->i = 0; f->i < 2; f->i++)
-        weft_await(f->join, weft_join, f->kid[f->i], &f->part[f->i]);
-    weft_return(f->part[0] + f->part[1]);
-    weft_end;
-}
-
 static void forks_and_joins(struct crew *crew)
 {
     weft_stats s;
@@ -87,27 +68,12 @@ TEST(task_hooks_see_children_that_are_inlined)
     each_crew(forks_and_joins, 511);
 }
 
-struct waits {
-    WEFT_FRAME(int);
-};
-static weft_poll waits_poll(void *frame, weft_cx *cx)
-{
-    struct waits *f = frame;
-    f->ret = weft_cx_cancelled(cx);
-    return f->ret ? WEFT_READY : WEFT_PENDING;
-}
-
-static int quick(int value)
-{
-    return value;
-}
-
 static void all_ends(struct crew *crew)
 {
     (void)crew;
     for (int i = 0; i < 100; i++) {
         ASSERT_OK(weft_detach(weft_spawn(waits))); /* ended by the stop */
-        ASSERT_OK(weft_detach(weft_go_as((.name = "by name"), quick, 1)));
+        ASSERT_OK(weft_detach(weft_go_as((.name = "by name"), answers, 1)));
         weft_task *task = weft_spawn(waits);
         weft_cancel(task);
         ASSERT_OK(weft_join(task, (int *)NULL));
@@ -123,7 +89,7 @@ TEST(task_hooks_see_detached_cancelled_and_swept_tasks)
 static void *spawns(void *rt)
 {
     for (int i = 0; i < 100; i++)
-        ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, i), (int *)NULL));
+        ASSERT_OK(weft_join(weft_go_as((.rt = rt), answers, i), (int *)NULL));
     return NULL;
 }
 
@@ -146,13 +112,13 @@ TEST(task_hooks_work_one_by_one)
 {
     weft_rt *rt;
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_spawn = on_spawn}, &rt));
-    ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, 1), (int *)NULL));
+    ASSERT_OK(weft_join(weft_go_as((.rt = rt), answers, 1), (int *)NULL));
     ASSERT_OK(weft_rt_stop(rt, -1));
     ASSERT_EQ(load_relaxed(&spawned), 1);
     ASSERT_EQ(load_relaxed(&ended), 0);
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_end = on_end}, &rt));
     store_relaxed(&told_rt, rt);
-    ASSERT_OK(weft_join(weft_go_as((.rt = rt), quick, 1), (int *)NULL));
+    ASSERT_OK(weft_join(weft_go_as((.rt = rt), answers, 1), (int *)NULL));
     ASSERT_OK(weft_rt_stop(rt, -1));
     ASSERT_EQ(load_relaxed(&spawned), 1);
     ASSERT_EQ(load_relaxed(&ended), 1);
@@ -163,7 +129,7 @@ TEST(task_hooks_do_not_see_what_was_refused)
 {
     weft_rt *rt;
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_task_spawn = on_spawn}, &rt));
-    ASSERT_NULL(weft_go_as((.rt = rt, .stack_bytes = SIZE_MAX), quick, 1));
+    ASSERT_NULL(weft_go_as((.rt = rt, .stack_bytes = SIZE_MAX), answers, 1));
     ASSERT_EQ(load_relaxed(&spawned), 0);
     ASSERT_OK(weft_rt_stop(rt, -1));
 }

@@ -3,7 +3,7 @@
  * Task-locals, and the rule for what a thread has of its own: the one moves along with the task, the other stays behind.
  */
 #include "base/fault.h"
-#include "handbell.h"
+#include "bell.h"
 #include "crew.h"
 #include "test.h"
 
@@ -49,7 +49,7 @@ static int keeps(int id, struct bell *bell)
     *this_number() = -id;
     for (int i = 0; i < 20; i++) {
         ++*this_count();
-        int r = i % 2 ? weft_yield() : weft_run(bell_wait, .bell = bell);
+        int r = i % 2 ? weft_yield() : weft_run(hear, .bell = bell);
         if (r < 0) return r;
         if (this_request() != own || own->id != id || *this_number() != -id) return -5;
     }
@@ -62,7 +62,7 @@ struct keeps_too {
     struct bell *bell;
     struct request *r;
     int i;
-    struct bell_wait wait;
+    struct hear wait;
     struct weft_yield pause;
 };
 static weft_async(keeps_too)
@@ -73,7 +73,7 @@ static weft_async(keeps_too)
     f->r->id = f->id;
     for (f->i = 0; f->i < 10; f->i++) {
         ++*this_count();
-        weft_await(f->wait, bell_wait, .bell = f->bell);
+        weft_await(f->wait, hear, .bell = f->bell);
         weft_await(f->pause, weft_yield);
         if (this_request() != f->r || f->r->id != f->id) weft_return(-2);
     }
@@ -219,7 +219,7 @@ static int uses_three(struct bell *bell)
     (void)oldest();
     (void)middle();
     *youngest() = 5;
-    return bell ? weft_run(bell_wait, .bell = bell) : 0;
+    return bell ? weft_run(hear, .bell = bell) : 0;
 }
 
 static void ends_in_order(struct crew *crew)
@@ -352,7 +352,7 @@ static int follows_the_rule(struct bell *bell)
         *threads_own_now() = before;
         for (int i = 0; i < 5000; i++)
             cpu_pause();
-        if (weft_run(bell_wait, .bell = bell) < 0) return -1;
+        if (weft_run(hear, .bell = bell) < 0) return -1;
         pid_t now = gettid();
         int own = *threads_own_now();
         if (own != 0 && own != now) return -2;
@@ -362,7 +362,7 @@ static int follows_the_rule(struct bell *bell)
         {
             before = gettid();
             *threads_own_now() = before;
-            if (weft_run(bell_wait, .bell = bell) < 0) return -4;
+            if (weft_run(hear, .bell = bell) < 0) return -4;
             if (gettid() != before || *threads_own_now() != before) return -5;
         }
     }

@@ -3,23 +3,8 @@
  * Many tasks of both kinds: one by one, at once, deep, nested, from several threads.
  */
 #include "crew.h"
+#include "tasks.h"
 #include "test.h"
-
-static int answers(int value)
-{
-    return value;
-}
-
-struct answers_too {
-    WEFT_FRAME(int);
-    int value;
-};
-static weft_async(answers_too)
-{
-    weft_begin;
-    weft_return(f->value);
-    weft_end;
-}
 
 /* ---- many ------------------------------------------------------------------------------------------ */
 

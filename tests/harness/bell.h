@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * bell - a wait whose end comes from a foreign thread: what timers and I/O will be, by hand.
+ * bell - a wait that any thread can end, the test's own, another worker's or a foreign one: what timers and I/O will be, by hand.
  *
  *     struct bell bell;                               in the test
- *     weft_await(f->hear, hear, .bell = &bell);       in a task: 0 once rung, -ECANCELED; a bell rings for one
- *     bell_ring(&bell);                               anywhere else: ends the wait that is on, or the next one
- * With .deaf the wait does not hear that it is cancelled. In a fiber: weft_run(hear, ...).
+ *     weft_await(f->hear, hear, .bell = &bell);       in a task: 0 once rung, -ECANCELED; one waits at a time
+ *     r = weft_run(hear, .bell = &bell);              in a fiber
+ *     bell_ring(&bell);                               anywhere: ends the wait that is on, or the next one
+ * A ring that nobody waits for is kept, one at most. With .deaf the wait does not hear that it is cancelled.
  */
 #ifndef WEFT_TESTS_BELL_H
 #define WEFT_TESTS_BELL_H

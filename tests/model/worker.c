@@ -143,9 +143,27 @@ int weft__overflow_thread_init(struct weft__altstack *a)
     return -ENOMEM;
 }
 
-char *weft__thread_stack_lo(void)
+struct weft__thread_stack weft__thread_stack(void)
 {
-    return NULL;
+    return (struct weft__thread_stack){0};
+}
+
+void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes)
+{
+    (void)w;
+    (void)lo;
+    (void)bytes;
+}
+
+bool weft__rt_await_opening(struct weft_rt *rt_)
+{
+    (void)rt_;
+    return true;
+}
+
+void weft__rt_begins(struct weft_rt *rt_)
+{
+    (void)rt_;
 }
 
 int weft__thread_set_timer_slack(uint64_t slack_ns)

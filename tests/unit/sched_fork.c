@@ -3,8 +3,8 @@
  * The locks of the process around fork: a child finds them free, and what they guard whole.
  */
 #include "base/atomic.h"
-#include "base/fault.h"
 #include "death.h"
+#include "sched/pool.h"
 #include "sched/sched.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
@@ -55,11 +55,11 @@ static int child_finds_it_free(struct weft__lock *lock)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Also before there is any runtime. */
 TEST(fork_waits_for_the_locks_of_the_process)
 {
-    struct weft__lock *locks[] = {weft__guest_lock(), weft__fiberdir_lock(), weft__stackdir_lock(),
-                                  weft__segv_lock()};
-    ASSERT_OK(weft__fork_ready());
+    struct weft__lock *locks[] = {weft__pool_lock(), weft__guest_lock(), weft__fiberdir_lock(),
+                                  weft__stackdir_lock(), weft__segv_lock()};
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
         struct holder h = {.lock = locks[i]};
         pthread_t thread;
@@ -112,15 +112,3 @@ TEST(fork_without_runtimes_changes_nothing)
     ASSERT_OK(weft_rt_stop(rt, -1));
     ASSERT_OK(death_of(child_of_none, NULL).code);
 }
-
-#if defined(WEFT_FAULTS)
-TEST(fork_handlers_that_cannot_be_had_are_tried_again)
-{
-    weft_rt *rt;
-    weft__fault_arm(WEFT__FAULT_ATFORK, 1, 1, -ENOMEM);
-    ASSERT_EQ(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt), -ENOMEM);
-    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
-    ASSERT_OK(weft_rt_stop(rt, -1));
-    weft__fault_reset();
-}
-#endif

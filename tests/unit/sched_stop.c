@@ -21,7 +21,7 @@ static struct weft_rt *rt_of_one(void)
     return rt;
 }
 
-/* Waits, and stops when it is told to. */
+/* Waits, and stops when it is told to. (That of tasks.h stands among stackless functions, which cppcheck does not read.) */
 struct waits {
     WEFT_FRAME(int);
 };
@@ -183,4 +183,25 @@ TEST(stop_names_tasks_by_their_own_names)
     ASSERT(strstr(d.said, "task 'stubborn' (spawned at "));
     ASSERT(strstr(d.said, "sched_stop.c:"));
     ASSERT(strstr(d.said, ") does not stop\n"));
+}
+
+/* ---- what outlives it -------------------------------------------------------------------------------------- */
+
+/* A push from outside has the task in, but has not told the fd yet; the task has run, and the runtime stops. The number
+ * stays taken until that thread is through: it never writes into a file that somebody else has opened since. */
+TEST(stop_keeps_the_fd_for_who_is_about_to_signal_it)
+{
+    struct weft_rt *rt = rt_of_one();
+    uint64_t count = 0;
+    int fd = weft_rt_fd(rt);
+    ASSERT_GE(fd, 0);
+    ASSERT_OK(weft_rt_turn(rt, 0)); /* drains it */
+    weft__rt_hold(rt);              /* as a push from outside does */
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    ASSERT_GE(fcntl(fd, F_GETFD), 0);
+    weft__rt_signal(rt);
+    ASSERT_EQ(read(fd, &count, sizeof(count)), sizeof(count));
+    ASSERT_EQ(count, 1);
+    weft__rt_release(rt);
+    ASSERT_EQ(fcntl(fd, F_GETFD), -1);
 }

@@ -226,67 +226,50 @@ TEST(thread_fails_when_told)
 }
 #endif
 
-/* ---- the end of a thread ---------------------------------------------------------------------------------------- */
-
-static _Atomic int ends; /* relaxed: joined before it is read */
-
-static void count_end(void)
-{
-    fetch_add_relaxed(&ends, 1);
-}
-
-static void *watches_and_ends(void *how)
-{
-    if (weft__thread_watch_end(count_end) < 0) return NULL;
-    if (how) pthread_exit(NULL);
-    return NULL;
-}
-
-TEST(thread_end_is_told_however_it_comes)
-{
-    for (int how = 0; how < 2; how++) {
-        pthread_t thread;
-        store_relaxed(&ends, 0);
-        ASSERT_OK(pthread_create(&thread, NULL, watches_and_ends, how ? &ends : NULL));
-        ASSERT_OK(pthread_join(thread, NULL));
-        ASSERT_EQ(load_relaxed(&ends), 1);
-    }
-}
 /* ---- the end of a thread --------------------------------------------------------------------- */
 
 struct farewell {
     struct weft__thread_exit exit;
     int calls;
     int again;
+    int first; /* which of them it was */
 };
 static struct farewell farewells[2];
+static int farewells_said;
 
 static void says_farewell(struct weft__thread_exit *exit)
 {
     struct farewell *f = (struct farewell *)exit;
-    f->calls++;
+    if (f->calls++ == 0) f->first = ++farewells_said;
     if (f->again-- > 0) ASSERT_OK(weft__thread_at_exit(exit, says_farewell));
 }
 
-static void *asks_twice(void *unused)
+static void *asks_twice(void *how)
 {
-    (void)unused;
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(weft__thread_at_exit(&farewells[i].exit, says_farewell));
         ASSERT_OK(weft__thread_at_exit(&farewells[i].exit, says_farewell));
     }
+    if (how) pthread_exit(NULL);
     return NULL;
 }
 
-/* Once each, however often it is asked for; and once more for what is asked for meanwhile. */
+/* Once each, however often it is asked for and however the end comes, in the order of asking; and once more for what is asked
+ * for meanwhile. */
 TEST(thread_at_exit_runs_once_per_request)
 {
-    pthread_t thread;
-    farewells[1].again = 1;
-    ASSERT_OK(pthread_create(&thread, NULL, asks_twice, NULL));
-    ASSERT_OK(pthread_join(thread, NULL));
-    ASSERT_EQ(farewells[0].calls, 1);
-    ASSERT_EQ(farewells[1].calls, 2);
+    for (int how = 0; how < 2; how++) {
+        pthread_t thread;
+        memset(farewells, 0, sizeof(farewells));
+        farewells_said = 0;
+        farewells[1].again = 1;
+        ASSERT_OK(pthread_create(&thread, NULL, asks_twice, how ? farewells : NULL));
+        ASSERT_OK(pthread_join(thread, NULL));
+        ASSERT_EQ(farewells[0].calls, 1);
+        ASSERT_EQ(farewells[1].calls, 2);
+        ASSERT_EQ(farewells[0].first, 1);
+        ASSERT_EQ(farewells[1].first, 2);
+    }
 }
 
 #if defined(WEFT_FAULTS)
