@@ -17,6 +17,7 @@ struct weft_task;
 struct weft__worker;
 struct weft__fiber;
 struct weft__stacks;
+struct weft__region;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -77,6 +78,8 @@ struct weft__sched {
     void *self;                     /* what the table's functions get as `sched` */
 };
 
+extern const struct weft__sched weft__sched; /* the library's own: pushes any task to where it belongs (sched/worker.c) */
+
 #define WEFT__UNBUDGETED UINT32_MAX
 
 /* ---- cx: what a poll is given; lives on the poller's stack or in its worker ---------------------------------------------------------------- */
@@ -85,6 +88,9 @@ struct weft_cx {
     int why;                        /* 0, -ECANCELED or -ETIME */
     uint32_t budget;                /* operations left in this poll; WEFT__UNBUDGETED: it has no end */
     bool yielded;                   /* the poll asks to be queued again, behind the others, although nobody woke it */
+    bool probe;                     /* a look: READY if it is at once, else PENDING, with nothing begun or registered. Only a select asks, and only
+                                       those that it knows to listen (weft/select.h) */
+    bool among;                     /* polled beside others by the same task: nothing is run on the spot that would hold them up */
 };
 
 /* ---- here: what this thread is doing; found by weft__here() (task/here.h) and by nothing else ---------------------------------------------
@@ -98,6 +104,8 @@ struct weft__here {
     struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */
     struct weft__stacks *stacks;    /* where fibers polled here get their stacks; NULL: none */
     char *stack_lo;                 /* of the thread's own stack; NULL: not asked for yet */
+    struct weft__region *regions;   /* that it is inside of, off fibers; the innermost (task/region.h) */
+    uint64_t draws;                 /* of weft__here_draw; a worker's begin at its seed */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

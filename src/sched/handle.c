@@ -99,11 +99,16 @@ void weft_unref(weft_task *task)
     if (weft__state_unref(task) == WEFT__STATE_FREE) weft__task_free(task);
 }
 
+static void cancel_for(weft_task *task, int why)
+{
+    if (weft__state_cancel_for(task, why) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+}
+
 void weft_cancel(weft_task *task)
 {
     if (!task) return;
     weft__handle_check(task, "weft_cancel");
-    if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+    cancel_for(task, -ECANCELED);
 }
 
 /* The child is complete, and the caller drops its handle. In a forked child nobody counts: the lock may be held for ever. */
@@ -253,7 +258,7 @@ static __attribute__((noinline)) weft_poll join_waits(struct weft_join *f, weft_
 {
     if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
         f->weft__at |= JOIN_CANCEL_PASSED;
-        weft_cancel(f->task);
+        cancel_for(f->task, cx->why);
     }
     switch (weft__join_poll(f->task, cx->waker)) {
     case WEFT__JOIN_READY: return join_takes(f, NULL);
@@ -277,7 +282,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     weft__handle_spend(task, "weft_join");
     if (!join_fits(f)) return join_refuses(f);
     if (weft__state_is_complete(task)) return join_takes(f, NULL);
-    struct weft__worker *w = cx->why ? NULL : inliner_of(task);
+    struct weft__worker *w = cx->why || cx->among ? NULL : inliner_of(task);
     if (w && run_inline(w, task)) return join_takes(f, w);
     return join_waits(f, cx);
 }
@@ -310,6 +315,7 @@ static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
     weft__handle_check(f->task, "weft_wait");
     if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
     if (why) return wait_ends(f, why);
+    if (cx->probe) return weft__state_is_complete(f->task) ? wait_ends(f, 0) : WEFT_PENDING;
     if (weft__watchers_add(f->task, watcher_of(f), cx->waker)) return wait_ends(f, 0);
     f->weft__at = WAIT_LINKED;
     return WEFT_PENDING;
@@ -349,6 +355,7 @@ weft_poll weft_yield_poll(void *frame, weft_cx *cx)
     struct weft_yield *f = frame;
     if (__builtin_expect(!cx->why, 1)) {
         if (f->weft__at) return yield_ends(f);
+        if (cx->probe) return WEFT_PENDING;
         f->weft__at = 1;
         cx->yielded = true;
         return WEFT_PENDING;

@@ -361,6 +361,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
 
     if (!here->stack_lo) { /* reads /proc: once a thread. In its own record: another thread may have the same address for it later */
         here->stack_lo = weft__thread_stack_lo();
+        here->draws = rt->opts.seed;
         weft__quit_watch();
     }
     w->stack_lo = here->fiber ? NULL : here->stack_lo; /* nothing is inlined on a stack whose end we do not know */

@@ -192,7 +192,6 @@ static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *
 }
 
 /* ---- worker.c ---- */
-extern const struct weft__sched weft__sched;                        /* pushes any task to where it belongs */
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 /* One poll, and what follows from it. `joined` is the task whose handle the caller holds, or NULL: if that one ends, it is left to the caller. */

@@ -194,10 +194,11 @@ int64_t weft__task_failure(struct weft_task *task)
 {
     if (!task->site->ret_signed) return weft__fiber_never_ran(task) ? -ENOMEM : 0;
     int64_t result = result_of(task);
-    if (result != -ECANCELED) return result < 0 ? result : 0;
+    if (result != -ECANCELED && result != -ETIME) return result < 0 ? result : 0;
+    if (result == weft__state_why(weft__state_look(task))) return 0;
     /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
     bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
-    return closing || weft__state_is_cancelled(task) ? 0 : result;
+    return closing && result == -ECANCELED ? 0 : result;
 }
 
 static __attribute__((noinline)) void end_locals(struct weft__worker *w, struct weft_task *task)
@@ -237,7 +238,7 @@ void weft__worker_run(struct weft__worker *w, struct weft_task *task, const stru
     uint64_t word = weft__state_begin_poll(task);
     struct weft_cx cx = {
         .waker = weft__waker_of(task),
-        .why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0,
+        .why = weft__state_why(word),
         .budget = __builtin_expect(weft__place_look(task) & WEFT__PLACE_NO_BUDGET, 0) ? WEFT__UNBUDGETED : w->budget,
     };
 
@@ -275,6 +276,7 @@ void weft__worker_main(void *arg)
     w->here = weft__here();
     w->here->worker = w;
     w->here->stacks = &rt->stacks;
+    w->here->draws = rt->opts.seed + w->index;
     w->stack_lo = weft__thread_stack_lo();
     (void)weft__thread_set_timer_slack(1);
     weft__quit_watch();

@@ -10,6 +10,7 @@
 #include "sys/futex.h"
 #include "task/fiber.h"
 #include "task/here.h"
+#include "task/region.h"
 #include "task/waker.h"
 
 #include <dlfcn.h>
@@ -30,7 +31,10 @@ static void run_on_fiber(struct weft__fiber *f, weft_pollfn *poll, void *frame)
 {
     for (;;) {
         f->polling = true;
-        weft_poll answer = poll(frame, weft__here()->cx);
+        weft_cx *cx = weft__here()->cx;
+        weft_poll answer = __builtin_expect(f->regions != NULL, 0)
+                               ? weft__regions_poll(f->regions, poll, frame, cx)
+                               : poll(frame, cx);
         f->polling = false;
         if (answer == WEFT_READY) return;
         weft__fiber_suspend();
@@ -115,7 +119,8 @@ static weft_poll poll_on_thread(struct sleeper *s, weft_pollfn *poll, void *fram
         .yielded = false,
     };
     here->cx = &cx;
-    weft_poll answer = poll(frame, &cx);
+    weft_poll answer = weft__regions_poll(here->regions, poll, frame, &cx);
+    if (answer == WEFT_READY) weft__regions_pause(here->regions, &cx); /* the waker ends with this call */
     here->cx = NULL;
     *yielded = cx.yielded;
     return answer;

@@ -139,6 +139,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->own_pool = !lent;
     f->thrown = (struct weft__thrown){.caught = NULL};
     f->pin_blocks = 0;
+    f->regions = NULL;
     f->running = false;
     f->polling = false;
     f->ended = false;

@@ -54,6 +54,7 @@ struct weft__fiber {
     struct weft__stacks *pool; /* the stack's home, which need not be the last poller's */
     bool own_pool;             /* the pool is this fiber's alone */
     uint32_t pin_blocks;       /* that it is inside of (sched/place.c) */
+    struct weft__region *regions; /* that it is inside of; the innermost (task/region.h) */
     bool running;
     bool polling; /* a frame is polled on its stack: it must not be suspended now */
     bool ended;
