@@ -13,5 +13,8 @@
 #include <weft/rt.h>
 #include <weft/local.h>
 #include <weft/pool.h>
+#include <weft/token.h>
+#include <weft/select.h>
+#include <weft/region.h>
 
 #endif
