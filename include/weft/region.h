@@ -43,7 +43,7 @@ WEFT_API void weft__region_block_leave(struct weft__region_block *block);
 /* ---- around a child frame, stackless ---------------------------------------------------------------------------------------------------------
  *
  * Awaits the arm, whose result is its own. Returns 0: it has ended; -ECANCELED, -ETIME: it was told to stop with that, by this region
- * or from further out, and gave up. A child that finishes all the same, late, is a success. */
+ * or from further out, and gave up; -EINVAL for an arm that is passed over. A child that finishes all the same, late, is a success. */
 struct weft_until {
     WEFT_FRAME(int);
     weft_token *token; /* borrowed; NULL: none */
@@ -51,7 +51,7 @@ struct weft_until {
     struct weft__region_block weft__b WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_until_poll;
-#define WEFT__PROBES_weft_until ~, WEFT__ARM_PROBES
+#define WEFT__PROBES_weft_until ~, WEFT__ARM_COMBINES
 
 #ifdef __cplusplus
 }

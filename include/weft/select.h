@@ -54,10 +54,23 @@ enum weft__arm_kind {
         1,              /* it knows what a probe is, and answers one without registering anything */
     WEFT__ARM_KEPT = 2, /* not stopped when it loses */
     WEFT__ARM_OTHERWISE = 4, /* wins if nobody else does at once */
+    WEFT__ARM_NESTS = 8, /* a combinator: probed with a reason to stop, it refuses its own arms */
 };
 
 /* Arms of a stackless combinator; of weft_race and of the calls there may be any number. */
 #define WEFT_ARMS_MAX 8
+
+/* Which operations know the probe, and which may be kept, is said beside them: WEFT__PROBES_<name> is `~, kind`, WEFT__KEEPS_<name>
+ * is `~, 1`. All others need to know nothing. */
+#ifdef __cplusplus
+#define WEFT__HOOK(...)             WEFT__SECOND(__VA_ARGS__)
+#define WEFT__SECOND(one, two, ...) two
+#endif
+#define WEFT__PROBES(fn)        WEFT__HOOK(WEFT__PROBES_##fn, 0, ~)
+#define WEFT__KEEPS(fn)         WEFT__HOOK(WEFT__KEEPS_##fn, 0, ~)
+#define WEFT__PROBES_weft_wait  ~, WEFT__ARM_PROBES
+#define WEFT__PROBES_weft_yield ~, WEFT__ARM_PROBES
+#define WEFT__ARM_COMBINES      (WEFT__ARM_PROBES | WEFT__ARM_NESTS)
 
 #ifndef __cplusplus
 #define weft_arm(child, fn, ...)                                                                   \
@@ -77,12 +90,6 @@ enum weft__arm_kind {
                    .ret_signed = WEFT__SIGNED(WEFT__RET(fn)),                                      \
                    .kind = (its_kind)})
 
-/* Which operations know the probe, and which may be kept, is said beside them: WEFT__PROBES_<name>, WEFT__KEEPS_<name>, as
- * `~, 1`. All others need to know nothing. */
-#define WEFT__PROBES(fn)        WEFT__HOOK(WEFT__PROBES_##fn, 0, ~)
-#define WEFT__PROBES_weft_wait  ~, WEFT__ARM_PROBES
-#define WEFT__PROBES_weft_yield ~, WEFT__ARM_PROBES
-#define WEFT__KEEPS(fn)         WEFT__HOOK(WEFT__KEEPS_##fn, 0, ~)
 #define WEFT__KEEPABLE(child, fn)                                                                  \
     ((void)sizeof(struct {                                                                         \
          char weft__;                                                                              \
@@ -179,10 +186,13 @@ struct weft_then {
 WEFT_API weft_pollfn weft_then_poll;
 WEFT_API int weft__then(weft_future *arms, size_t count);
 
-#ifndef __cplusplus
-#define WEFT__PROBES_weft_select ~, WEFT__ARM_PROBES
-#define WEFT__PROBES_weft_race   ~, WEFT__ARM_PROBES
+#define WEFT__PROBES_weft_select  ~, WEFT__ARM_COMBINES
+#define WEFT__PROBES_weft_race    ~, WEFT__ARM_COMBINES
+#define WEFT__PROBES_weft_all     ~, WEFT__ARM_NESTS
+#define WEFT__PROBES_weft_try_all ~, WEFT__ARM_NESTS
+#define WEFT__PROBES_weft_then    ~, WEFT__ARM_NESTS
 
+#ifndef __cplusplus
 /* The arms of a call live as long as the block it stands in. */
 #define WEFT__ARMS(...)                                                                            \
     (weft_future[]){__VA_ARGS__}, sizeof((weft_future[]){__VA_ARGS__}) / sizeof(weft_future)
@@ -233,7 +243,7 @@ template <class... A> static inline int weft__then_of(A... arm)
     return weft__then(arms, sizeof...(arm));
 }
 #define weft_arm(child, fn, ...)                                                                   \
-    (weft__begin(child, ##__VA_ARGS__), weft__future(fn##_poll, &(child), 0))
+    (weft__begin(child, ##__VA_ARGS__), weft__future(fn##_poll, &(child), WEFT__PROBES(fn)))
 #define weft_when(condition, ...)                                                                  \
     ((condition) ? (__VA_ARGS__) : weft_future{nullptr, nullptr, 0, 0, 0, 0})
 #define weft_otherwise          (weft_future{weft__otherwise_poll, nullptr, 0, 0, 0, WEFT__ARM_OTHERWISE})

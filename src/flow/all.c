@@ -13,6 +13,13 @@
 #include "flow/arm.h"
 #include "task/call.h"
 
+static weft_poll refuse(weft_future *arms, size_t count, weft_cx *cx, int *ret)
+{
+    weft__arms_refuse(arms, count, cx, cx->why);
+    *ret = cx->why;
+    return WEFT_READY;
+}
+
 /* ---- all ----------------------------------------------------------------------------------------- */
 
 static void one_over(struct weft__gathering *s, const weft_future *arm, int why, bool fail_fast)
@@ -26,11 +33,12 @@ static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t c
 {
     bool over = true;
 
+    if (weft__arm_is_refused(cx)) return refuse(arms, count, cx, ret);
     for (size_t i = 0; i < count; i++) {
         weft_future *arm = &arms[i];
         if (!weft__arm_runs(arm) || arm->weft__state == WEFT__ARM_OVER) continue;
         if (s->failed && arm->weft__state == WEFT__ARM_UNBEGUN) {
-            weft__arm_refuse(arm, cx->why ? cx->why : -ECANCELED);
+            weft__arm_refuse(arm, cx, cx->why ? cx->why : -ECANCELED);
             continue;
         }
         int why = s->failed && cx->why == 0 ? -ECANCELED : cx->why;
@@ -81,13 +89,14 @@ int weft__all(weft_future *arms, size_t count, bool fail_fast)
 
 static weft_poll then_poll(uint32_t *next, weft_future *arms, size_t count, weft_cx *cx, int *ret)
 {
+    if (weft__arm_is_refused(cx)) return refuse(arms, count, cx, ret);
     for (*ret = 0; *next < count && *ret == 0; ++*next) {
         weft_future *arm = &arms[*next];
         if (!weft__arm_runs(arm)) continue;
         if (!weft__arm_poll(arm, cx, cx->why, false)) return WEFT_PENDING;
         *ret = weft__arm_failure(arm);
     }
-    weft__arms_refuse(arms, count, -ECANCELED);
+    weft__arms_refuse(arms, count, cx, -ECANCELED);
     return WEFT_READY;
 }
 

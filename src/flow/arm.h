@@ -5,7 +5,7 @@
  *     UNBEGUN -> BEGUN     [poll]           PENDING; from here on it is polled until it is OVER
  *     UNBEGUN -> UNBEGUN   [probe]          PENDING, and nothing was registered
  *     any     -> OVER      [poll, probe]    READY, the result stands in the frame
- *     UNBEGUN -> OVER      [refuse]         it never began; the result says why, if it can
+ *     UNBEGUN -> OVER      [refuse]         it never began; the result says why, if it can, and so do those of the arms inside it
  *
  * A result tells whether an arm GAVE UP: it is a signed integer, and what the arm was told to stop with. All else has
  * happened, also an error, and also a result that is no signed integer: that one cannot say it.
@@ -89,21 +89,30 @@ static inline bool weft__arm_gave_up(const weft_future *arm, int why)
     return why && weft__arm_ret(arm) == why;
 }
 
-/* It never began, and will not. */
-static inline void weft__arm_refuse(weft_future *arm, int why)
+/* Is this no poll, but word to a combinator that it will not begin? */
+static inline bool weft__arm_is_refused(const weft_cx *cx)
 {
+    return cx->probe && cx->why;
+}
+
+/* It never began, and will not. A combinator tells its own arms. */
+static inline void weft__arm_refuse(weft_future *arm, weft_cx *cx, int why)
+{
+    struct weft_cx word = {
+        .why = why, .probe = true, .budget = WEFT__UNBUDGETED, .waker = cx->waker};
     int64_t wide = why;
 
+    if (arm->kind & WEFT__ARM_NESTS) (void)arm->poll(arm->frame, &word);
     if (arm->ret_signed) memcpy((char *)arm->frame + arm->ret_at, &wide, arm->ret_bytes);
     arm->weft__state = WEFT__ARM_OVER;
 }
 
 /* All that have not begun. */
-static inline void weft__arms_refuse(weft_future *arms, size_t count, int why)
+static inline void weft__arms_refuse(weft_future *arms, size_t count, weft_cx *cx, int why)
 {
     for (size_t i = 0; i < count; i++) {
         if (!weft__arm_is(&arms[i], WEFT__ARM_UNBEGUN) || (arms[i].kind & WEFT__ARM_KEPT)) continue;
-        weft__arm_refuse(&arms[i], why);
+        weft__arm_refuse(&arms[i], cx, why);
     }
 }
 

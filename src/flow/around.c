@@ -16,9 +16,23 @@ static weft_poll over(struct weft__around *around, const weft_future *of, weft_c
     return WEFT_READY;
 }
 
+static weft_poll nobody(int *ret)
+{
+    *ret = -EINVAL;
+    return WEFT_READY;
+}
+
+static weft_poll refuse(weft_future *of, weft_cx *cx, int *ret)
+{
+    weft__arm_refuse(of, cx, cx->why);
+    *ret = cx->why;
+    return WEFT_READY;
+}
+
 /* Nothing begins, neither the child nor the region. */
 static weft_poll probe(struct weft__around *around, weft_future *of, weft_cx *cx, int *ret)
 {
+    if (weft__arm_is_refused(cx)) return refuse(of, cx, ret);
     if (!(of->kind & WEFT__ARM_PROBES) || weft__region_asks(&around->region, cx))
         return WEFT_PENDING;
     return weft__arm_probe(of, cx) ? over(around, of, cx, 0, ret) : WEFT_PENDING;
@@ -28,6 +42,7 @@ weft_poll weft__around_poll(struct weft__around *around, weft_future *of, weft_c
 {
     struct weft__region *region = &around->region;
 
+    if (!weft__arm_runs(of)) return nobody(ret);
     if (cx->probe) return probe(around, of, cx, ret);
     do { /* twice at most: what asks has begun */
         (void)weft__region_asks(region, cx);

@@ -155,20 +155,20 @@ static bool settle(const struct round *r, weft_cx *cx)
     return all;
 }
 
-static weft_poll answer(const struct round *r, int *ret)
+static weft_poll answer(const struct round *r, weft_cx *cx, int *ret)
 {
     int won = r->s->won;
 
-    weft__arms_refuse(r->arms, r->count, r->s->why ? r->s->why : -ECANCELED);
+    weft__arms_refuse(r->arms, r->count, cx, r->s->why ? r->s->why : -ECANCELED);
     *ret = won > 0 ? won - 1 : r->s->why;
     return WEFT_READY;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
 
-static weft_poll refuse(const struct round *r, int why, int *ret)
+static weft_poll refuse(const struct round *r, weft_cx *cx, int why, int *ret)
 {
-    weft__arms_refuse(r->arms, r->count, why);
+    weft__arms_refuse(r->arms, r->count, cx, why);
     *ret = why;
     return WEFT_READY;
 }
@@ -179,8 +179,8 @@ static weft_poll begins(const struct round *r, weft_cx *cx, int *ret)
     uint8_t common;
     int why = weft_cx_cancelled(cx);
 
-    if (!any_arm(r, &common)) return refuse(r, -EINVAL, ret);
-    if (why) return refuse(r, why, ret);
+    if (!any_arm(r, &common)) return refuse(r, cx, -EINVAL, ret);
+    if (why) return refuse(r, cx, why, ret);
     if (cx->probe && !(common & WEFT__ARM_PROBES)) return WEFT_PENDING;
     if (first_look(r, cx) || otherwise(r)) {
         r->s->stage = SETTLES;
@@ -206,7 +206,7 @@ static weft_poll select_on(const struct round *r, weft_cx *cx, int *ret)
     if (r->s->stage == WAITS) wait_on(r, cx);
     if (r->s->stage == NEW && begins(r, cx, ret) == WEFT_READY) return WEFT_READY;
     if (r->s->stage != SETTLES || !settle(r, cx)) return WEFT_PENDING;
-    return answer(r, ret);
+    return answer(r, cx, ret);
 }
 
 weft_poll weft_select_poll(void *frame, weft_cx *cx)
