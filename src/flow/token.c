@@ -13,8 +13,8 @@
  *     ON  -> RUNS      [cancel, under the lock]      RUNS    -> RAN    [cancel]      wakes who waits in it
  *     RAN -> OFF       [hook_off]
  * THE LAST TOUCH of a cancel is the drop of the lock, if there are no hooks and no more waiters than a batch: the
- * woken side may then end the token (waitlist.h). So who was queued takes the lock before it settles, and so does
- * one that finds the token cancelled at its first look.
+ * woken side may then end the token (waitlist.h), since weft_token_done takes the lock, too. Who was queued takes it
+ * before it settles; one that finds the token cancelled at a look has nothing that the canceller could touch.
  *
  * Threads: any. LOCK ORDER: the root's waitlist alone; user code runs with none held.
  * Pairs: [token] cancel -> reason: what was written before the cancel.
@@ -243,21 +243,18 @@ static struct weft__waiter *waiter_of(struct weft_token_wait *f)
     return (void *)f->weft__waiter;
 }
 
-/* Takes the lock once, also for one that was never queued: behind it the canceller is through with the token. Over, it
- * can begin anew. */
+/* One that was queued takes the lock once: behind it the canceller is through with the frame. Over, it can begin anew. */
 static weft_poll wait_ends(struct weft_token_wait *f, int ret)
 {
     struct token *root = tree_lock(token_of(f->token));
-    if (f->weft__at)
-        (void)weft__waitlist_settle(&root->list,
-                                    waiter_of(f)); /* a turn is for one: nothing to pass on */
+    (void)weft__waitlist_settle(&root->list, waiter_of(f)); /* its turn is nobody else's */
     tree_unlock(root);
     f->weft__at = 0;
     f->ret = ret;
     return WEFT_READY;
 }
 
-static weft_poll wait_refused(struct weft_token_wait *f, int ret)
+static weft_poll wait_answers(struct weft_token_wait *f, int ret)
 {
     f->ret = ret;
     return WEFT_READY;
@@ -280,13 +277,16 @@ static bool wait_begins(struct weft_token_wait *f, weft_cx *cx)
 weft_poll weft_token_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_token_wait *f = frame;
-    if (!f->token) return wait_refused(f, -EINVAL);
+    if (!f->token) return wait_answers(f, -EINVAL);
     int why = weft_cx_cancelled(cx);
-    if (why && !f->weft__at) return wait_refused(f, why);
-    if (reason_look(token_of(f->token))) return wait_ends(f, 0);
-    if (why) return wait_ends(f, why);
-    if (f->weft__at || cx->probe || wait_begins(f, cx)) return WEFT_PENDING;
-    return wait_ends(f, 0);
+    bool over = reason_look(token_of(f->token)) != 0;
+    if (f->weft__at) {
+        if (!over && !why) return WEFT_PENDING;
+        return wait_ends(f, over ? 0 : why);
+    }
+    if (why || over) return wait_answers(f, why);
+    if (cx->probe || wait_begins(f, cx)) return WEFT_PENDING;
+    return wait_answers(f, 0);
 }
 
 int weft__token_wait(weft_token *token)

@@ -84,7 +84,7 @@ void weft__region_leave(struct weft__region *region)
 }
 
 /* Up to the nearest shield: what lies beyond is not heard. */
-static int look(struct weft__region *innermost, weft_cx *cx)
+static int look_at_all(struct weft__region *innermost, weft_cx *cx)
 {
     int why = 0;
 
@@ -96,7 +96,7 @@ static int look(struct weft__region *innermost, weft_cx *cx)
 }
 
 /* All of them. True: one that is heard asks now. */
-static bool begin(struct weft__region *innermost, weft_cx *cx)
+static bool begin_all(struct weft__region *innermost, weft_cx *cx)
 {
     bool heard = true;
     bool asks = false;
@@ -115,10 +115,10 @@ weft_poll weft__regions_poll(struct weft__region *innermost, weft_pollfn *poll, 
     weft_poll answer;
 
     do { /* again at most once for each region: what asks has begun */
-        cx->why = look(innermost, cx);
+        cx->why = look_at_all(innermost, cx);
         answer = poll(frame, cx);
         cx->why = outer;
-    } while (answer == WEFT_PENDING && begin(innermost, cx));
+    } while (answer == WEFT_PENDING && begin_all(innermost, cx));
     return answer;
 }
 
