@@ -97,6 +97,7 @@ struct weft__keeper {
     int64_t (*now)(const struct weft__keeper *keeper); /* what time it is                               [constant] */
     int64_t (*look)(struct weft__keeper *keeper); /* a plain thread that waits: fires what is due, answers when to look again; a
                                                      deadline on the system's clock. Workers: NULL      [constant] */
+    void (*done)(struct weft__keeper *keeper);    /* a plain thread has waited: it is given back. Workers: NULL [constant] */
 };
 
 #define WEFT__TICK_HURRY (UINT32_C(1) << 31) /* beside the count: above any tick_max */
@@ -108,7 +109,7 @@ struct weft__here {
     struct weft_rt *entered;        /* weft_rt_enter; NULL: none */
     struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
     struct weft__keeper *keeper;    /* that worker's; NULL: none */
-    struct weft__keeper *own_keeper; /* of the thread itself, once it needed one; NULL: none */
+    struct weft__keeper *own_keeper; /* of the thread itself, while it waits for something with timers; NULL: none */
     struct weft_task *task;         /* whose poll runs; NULL: none */
     struct weft_cx *cx;             /* of that poll */
     struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */

@@ -12,8 +12,8 @@
  * the same runtime, or fire there. So its owner keeps the wheel's number, an odd one: a leaf written
  * by hand may keep it as its `weft__at`.
  *
- * A worker's keeper is part of it. A plain thread has one of its own, made when it first needs one;
- * its wheel is looked at when the thread waits (task/call.c).
+ * A worker's keeper is part of it. A plain thread that waits has one of its own, made when it first
+ * needs one and given back when the wait is over; its wheel is looked at in between (task/call.c).
  * Threads: the keeper's own.
  */
 #ifndef WEFT_TIME_KEEPER_H

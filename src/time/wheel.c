@@ -135,7 +135,11 @@ static void take_out(struct weft__wheel *wheel, struct weft__timer *timer)
 {
     weft__list_remove(&timer->link);
     count_live(wheel, (uint32_t)-1);
-    if (timer->when == next_of(wheel)) wheel->exact = false;
+    if (load_relaxed(&wheel->live) == 0) { /* relaxed: under the lock */
+        set_next(wheel, INT64_MAX, true);
+    } else if (timer->when == next_of(wheel)) {
+        wheel->exact = false;
+    }
 }
 
 bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
@@ -317,7 +321,7 @@ static void find_deadline(struct weft__wheel *wheel)
 {
     struct place at;
     if (!weft__list_empty(&wheel->falling)) {
-        set_next(wheel, INT64_MIN, true);
+        set_next(wheel, INT64_MIN, true); /* a turn was cut short */
     } else if (find_next(wheel, true, &at)) {
         set_next(wheel, earliest_of(wheel, &at), true);
     } else {
@@ -353,15 +357,13 @@ static void give_back(struct weft__wheel *wheel, struct weft__link *gathered)
 }
 
 /* Holds: the lock. First up to `now`, so that what is stamped falls as little as possible; then what
- * was stamped with a time that has come. */
-static void turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading,
+ * was stamped with a time that has come. True: all is done. */
+static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading,
                         struct turn *turn)
 {
-    bool there = advance(wheel, turn);
-
-    if (reading && there && stamp(wheel, &reading->gathered, turn)) (void)fire_slot(wheel, turn);
-    if (reading) give_back(wheel, &reading->gathered);
-    find_deadline(wheel);
+    if (!advance(wheel, turn)) return false;
+    if (!reading || weft__list_empty(&reading->gathered)) return true;
+    return stamp(wheel, &reading->gathered, turn) && fire_slot(wheel, turn);
 }
 
 uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
@@ -376,7 +378,13 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
 
     weft__lock_take_brief(&wheel->lock);
     if (turn.now < (int64_t)wheel->elapsed) turn.now = (int64_t)wheel->elapsed;
-    turn_to_now(wheel, reading, &turn);
+    bool done = turn_to_now(wheel, reading, &turn);
+    if (reading) give_back(wheel, &reading->gathered);
+    if (done) {
+        find_deadline(wheel);
+    } else {
+        set_next(wheel, INT64_MIN, true); /* no search, which would be one for each turn of many */
+    }
     weft__lock_drop_brief(&wheel->lock);
     weft__wake_chain_push(&turn.chain, sched);
     return max - turn.fires_left;
