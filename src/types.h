@@ -93,12 +93,29 @@ struct weft_cx {
     bool among;                     /* polled beside others by the same task: nothing is run on the spot that would hold them up */
 };
 
+/* ---- keeper: the time-keeper of a thread that polls (time/keeper.h) ------------------------------------------------------------------------ */
+struct weft__wheel;
+
+struct weft__keeper {
+    struct weft__wheel *wheels;     /* of the runtime, by number; of a plain thread, its one            [constant] */
+    uint32_t *tick;                 /* the worker's: WEFT__TICK_HURRY there makes it look at its wheel  [constant] */
+    uint32_t mine;                  /* the number of the wheel that is armed on this thread             [constant] */
+    int64_t (*now)(const struct weft__keeper *keeper); /* what time it is                               [constant] */
+    int64_t (*look)(struct weft__keeper *keeper); /* a plain thread that waits: fires what is due, answers when to look again; a
+                                                     deadline on the system's clock. Workers: NULL      [constant] */
+    void (*done)(struct weft__keeper *keeper);    /* a plain thread has waited: it is given back. Workers: NULL [constant] */
+};
+
+#define WEFT__TICK_HURRY (UINT32_C(1) << 31) /* beside the count: above any tick_max */
+
 /* ---- here: what this thread is doing; found by weft__here() (task/here.h) and by nothing else ---------------------------------------------
  *
  * After every suspension of a fiber it is another thread's: read it again, as `cx`. */
 struct weft__here {
     struct weft_rt *entered;        /* weft_rt_enter; NULL: none */
     struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
+    struct weft__keeper *keeper;    /* that worker's; NULL: none */
+    struct weft__keeper *own_keeper; /* of the thread itself, while it waits for something with timers; NULL: none */
     struct weft_task *task;         /* whose poll runs; NULL: none */
     struct weft_cx *cx;             /* of that poll */
     struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */

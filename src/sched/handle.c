@@ -153,9 +153,11 @@ int weft_detach(weft_task *task)
 /* The tick is over: go on only if nobody outside waits, and not for ever. What lies in the ring is offered to thieves, as the loop would do. */
 static bool another_tick(struct weft__worker *w)
 {
+    if (weft__worker_was_hurried(w)) return true;
     if (w->inline_ticks >= INLINE_TICKS_MAX || weft__worker_keeps_waiting(w)) return false;
     w->inline_ticks++;
     w->tick = 0;
+    (void)weft__worker_look(w);
     if (weft__runq_length(&w->ring) >= 2) weft__worker_offer(w);
     return true;
 }

@@ -9,7 +9,8 @@
  *     options.c  options and environment              main.c     WEFT_MAIN
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
- *     signal.c   wakes from signal handlers
+ *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
+ *     clock.c    what time it is
  *     place.c    tasks with a place of their own: pinned, local, background
  */
 #ifndef WEFT_SCHED_SCHED_H
@@ -17,11 +18,14 @@
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/clock.h"
 #include "sched/guest.h"
 #include "sched/held.h"
+#include "sched/host.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/keep.h"
 #include "sched/monitor.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
@@ -75,6 +79,7 @@ struct weft__worker {
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
     struct weft__here *here;        /* this thread's record; constant while it runs */
     struct weft__shard *shard;      /* that it drives; constant; NULL: the record for threads outside */
+    struct weft__keeper keeper;     /* constant: where its polls arm timers */
     uint32_t index;                 /* constant */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
@@ -130,7 +135,10 @@ struct weft_rt {
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
+    struct weft__host host;         /* with that event in it; by the thread that turns */
     struct weft__shard *shards;     /* as many */
+    struct weft__wheel *wheels;     /* one for each shard, and the last for threads outside; constant */
+    struct weft__clock clock;
     struct weft__monitor monitor;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };

@@ -144,8 +144,10 @@ static struct weft_task *take_next(struct weft__worker *w)
 /* The fairness tick: what lies in the inject queue or behind a ring that never runs dry gets its turn. */
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
+    if (weft__worker_was_hurried(w)) return NULL;
     w->tick = 0;
     weft__shard_turn(w->shard, w->index);
+    (void)weft__worker_look(w);
     struct weft_task *task = weft__worker_take_inject(w);
     if (!task) task = weft__worker_take_background(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
@@ -275,6 +277,7 @@ void weft__worker_main(void *arg)
 
     w->here = weft__here();
     w->here->worker = w;
+    w->here->keeper = &w->keeper;
     w->here->stacks = &rt->stacks;
     w->here->draws = rt->opts.seed + w->index;
     w->stack_lo = weft__thread_stack_lo();
@@ -296,6 +299,7 @@ void weft__worker_main(void *arg)
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
+    w->here->keeper = NULL;
     w->here->stacks = NULL;
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);
     if (names_overflows) weft__overflow_thread_done(&altstack);

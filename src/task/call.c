@@ -101,10 +101,19 @@ static void sleeper_done(struct sleeper *s, struct sleeper *spare)
     }
 }
 
+/* Fires the timers that are due, which may ring; answers when the next one is. */
+static int64_t look_at_timers(void)
+{
+    struct weft__keeper *keeper = weft__here()->own_keeper;
+    return keeper ? keeper->look(keeper) : WEFT__NEVER;
+}
+
 static void sleep_until_rung(struct sleeper *s)
 {
-    while (exchange_acquire(&s->rung, 0) == 0) { /* [call-ring] with sleeper_wake */
-        (void)weft__futex_wait(&s->rung, 0, WEFT__NEVER);
+    for (;;) {
+        int64_t until = look_at_timers();
+        if (exchange_acquire(&s->rung, 0) != 0) return; /* [call-ring] with sleeper_wake */
+        (void)weft__futex_wait(&s->rung, 0, until);
     }
 }
 
@@ -135,6 +144,8 @@ static void run_on_thread(weft_pollfn *poll, void *frame)
     while (poll_on_thread(s, poll, frame, &yielded) == WEFT_PENDING) {
         if (!yielded) sleep_until_rung(s);
     }
+    struct weft__keeper *keeper = weft__here()->own_keeper;
+    if (keeper) keeper->done(keeper);
     sleeper_done(s, &spare);
 }
 

@@ -22,29 +22,19 @@ import tempfile
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 # What blocks need and the headers do not have yet, by a name that tells when they do.
-WAITING = {
-    "weft_time": """
-typedef int64_t weft_time;
-#define weft_secs(n) ((weft_time)((n) * 1000000000LL))
-""",
-    "weft_sleep": """
-struct weft_sleep { WEFT_FRAME(int); weft_time ns; };
-weft_pollfn weft_sleep_poll;
-int weft_sleep(weft_time ns);
-""",
-}
+WAITING = {}
 
 # Parts of a block are cut at lines that begin with these words; each part is put between its own two texts.
 WHOLE = [(None, "", "")]
 
 SERVED = {
     "#include <weft/weft.h>": {
-        "needs": ["weft_time", "weft_sleep"],
+        "needs": [],
         "program": "7\n",
         "parts": WHOLE,
     },
     "struct delayed_sum {": {
-        "needs": ["weft_time", "weft_sleep"],
+        "needs": [],
         "parts": [
             (None, "", ""),
             ("weft_task *t", "int spawn_it(void);\nint spawn_it(void) {\n", "\nreturn weft_detach(t); }\n"),
