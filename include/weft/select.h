@@ -31,11 +31,11 @@ extern "C" {
  *
  *     weft_arm(frame, fn, args...)      begin `fn` in `frame`, with the arguments, by name or in order
  *     weft_when(condition, arm)         the arm, if the condition holds; else one that is passed over, its frame untouched
- *     weft_keep(frame, fn)              an arm that goes on from round to round of a loop: a timer or a token, which hold
- *                                       nothing. Begin it once, by weft_start(frame, fn, args...). Losing, it is not stopped;
- *                                       over, it begins anew in the next round. Behind the loop, on every path:
- *                                       weft_settle(frame, fn), or weft_await_settled. On a plain thread it begins
- *                                       anew with every select.
+ *     weft_keep(frame, fn)              an arm that goes on from round to round of a loop: a timer, an interval or a token, which
+ *                                       hold nothing. Begin it by weft_start(frame, fn, args...); losing, it is not stopped. Once over,
+ *                                       a tick goes on to the next, a token stays over, and so does a sleep until it is begun anew, or
+ *                                       moved by weft_sleep_reset. Behind the loop, on every path: weft_settle(frame, fn), or
+ *                                       weft_await_settled.
  *     weft_otherwise                    of a select: what happens if no other arm is ready at once
  */
 typedef struct weft_future {
@@ -94,7 +94,8 @@ enum weft__arm_kind {
     ((void)sizeof(struct {                                                                         \
          char weft__;                                                                              \
          _Static_assert(WEFT__KEEPS(fn),                                                           \
-                        "weft_keep: " #fn " may hold something; only timers and tokens are kept"); \
+                        "weft_keep: " #fn                                                          \
+                        " may hold something; only timers, intervals and tokens are kept");        \
      }),                                                                                           \
      (void)sizeof(&(child) == (struct fn *)0))
 

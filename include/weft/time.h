@@ -79,6 +79,8 @@ struct weft_sleep {
 };
 WEFT_API weft_pollfn weft_sleep_poll;
 WEFT_API int weft__sleep(weft_time ns);
+#define WEFT__PROBES_weft_sleep ~, WEFT__ARM_PROBES
+#define WEFT__KEEPS_weft_sleep  ~, 1
 #define weft_sleep(ns) (WEFT__CALL_FORM("weft_sleep()"), weft__sleep(ns))
 
 /* weft_sleep_until(at): the same until a point in time; what is past is over at once. */
@@ -89,6 +91,8 @@ struct weft_sleep_until {
 };
 WEFT_API weft_pollfn weft_sleep_until_poll;
 WEFT_API int weft__sleep_until(weft_time at);
+#define WEFT__PROBES_weft_sleep_until ~, WEFT__ARM_PROBES
+#define WEFT__KEEPS_weft_sleep_until  ~, 1
 #define weft_sleep_until(at) (WEFT__CALL_FORM("weft_sleep_until()"), weft__sleep_until(at))
 
 /* Move the end of a sleep that is under way, or has not begun, to `at`: earlier or later, also once it is over but not yet
@@ -150,6 +154,8 @@ struct weft_tick {
 };
 WEFT_API weft_pollfn weft_tick_poll;
 WEFT_API int weft__tick(weft_interval *every);
+#define WEFT__PROBES_weft_tick ~, WEFT__ARM_PROBES
+#define WEFT__KEEPS_weft_tick  ~, 1
 #define weft_tick(every) (WEFT__CALL_FORM("weft_tick()"), weft__tick(every))
 
 /* ---- a clock that stands -----------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ struct weft__around {
     struct weft__region region;
     union {
         struct weft_token_wait token;
+        struct weft_sleep sleep;
+        struct weft_sleep_until until;
     } leaf;
 };
 _Static_assert(sizeof(struct weft__around) <= sizeof(struct weft__region_block),

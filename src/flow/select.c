@@ -30,6 +30,8 @@
 #include "task/call.h"
 #include "task/here.h"
 
+#include <weft/time.h>
+
 enum { NEW, WAITS, SETTLES };
 
 /* What one poll works on. */
@@ -232,20 +234,43 @@ weft_poll weft__otherwise_poll(void *frame, weft_cx *cx)
 
 /* ---- on a fiber or a thread ---------------------------------------------------------------------- */
 
-/* A kept arm has the waker of this call, which a plain thread does not have again: there, it is settled. */
-static void settle_kept(weft_future *arms, size_t count)
+/* A kept arm has the waker of this call, which a plain thread does not have again: there it is settled behind each select, and begins
+ * anew with the next. So that a sleep comes to its end all the same, that is fixed beforehand. */
+static void fix_kept(weft_future *arms, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!arms[i].poll || !is_kept(&arms[i])) continue;
-        (void)weft__settle(arms[i].poll, arms[i].frame, arms[i].frame);
+        struct weft_sleep *sleep = arms[i].frame;
+        if (!is_kept(&arms[i]) || arms[i].poll != weft_sleep_poll || sleep->weft__at != 0) continue;
+        weft_sleep_reset(sleep, weft_later(weft_now(), sleep->ns));
     }
+}
+
+static void settle_kept(const weft_future *arm)
+{
+    struct weft_sleep *sleep = arm->frame; /* as weft_sleep_until, if it is one of them */
+    bool sleeps = arm->poll == weft_sleep_poll || arm->poll == weft_sleep_until_poll;
+    weft_time end = sleeps ? sleep->ns : 0;
+    bool over = sleep->weft__at == 0;
+
+    (void)weft__settle(arm->poll, arm->frame, arm->frame);
+    if (sleeps && !over) weft_sleep_reset(sleep, end);
+}
+
+static int select_on_thread(struct weft_race *f, const void *caller)
+{
+    fix_kept(f->arms, f->count);
+    int r = weft__run_from(weft_race_poll, f, caller);
+    for (size_t i = 0; r == 0 && i < f->count; i++)
+        if (f->arms[i].poll && is_kept(&f->arms[i])) settle_kept(&f->arms[i]);
+    return r;
 }
 
 int weft__select(weft_future *arms, size_t count, bool biased)
 {
     struct weft_race f = {.arms = arms, .count = count, .biased = biased};
-    int r = weft__run_from(weft_race_poll, &f, __builtin_return_address(0));
-    if (r == 0 && !weft__here()->fiber) settle_kept(arms, count);
+    const void *caller = __builtin_return_address(0);
+    int r = weft__here()->fiber ? weft__run_from(weft_race_poll, &f, caller)
+                                : select_on_thread(&f, caller);
     return r < 0 ? r : f.ret;
 }
 

@@ -23,8 +23,10 @@ static int64_t next_after(const weft_interval *every, int64_t due, int64_t now)
     return weft_later(due, ((now - due) / every->period + 1) * every->period);
 }
 
+/* Polled once more, it waits for the next tick. */
 static weft_poll ends(struct weft_tick *f, int ret)
 {
+    f->weft__at = 0;
     f->ret = ret;
     return WEFT_READY;
 }
@@ -45,13 +47,14 @@ static weft_poll begins(struct weft_tick *f, weft_cx *cx)
     if (!keeper) return ends(f, -ENOMEM);
     int64_t now = weft__keeper_now(keeper);
     int64_t due = f->every->next == WEFT__AT_ONCE ? now : f->every->next;
+    if (due > now && cx->probe) return WEFT_PENDING;
     if (due > now) {
         f->weft__until = (struct weft_sleep_until){.at = due};
         f->weft__at = 1;
         return WEFT_PENDING;
     }
     if (cx->budget == 0) {
-        cx->yielded = true;
+        cx->yielded |= !cx->probe;
         return WEFT_PENDING;
     }
     if (cx->budget != WEFT__UNBUDGETED) cx->budget--;

@@ -37,8 +37,11 @@ _Static_assert(sizeof(struct weft_sleep) == 40, "a sleeping task fits a block of
 /* Its end was moved before it began: the argument is a deadline. Odd, as it must be, and no home. */
 #define MOVED INT32_C(-1)
 
+/* Polled once more, it is over at once. */
 static weft_poll ends(struct sleep *f, int ret)
 {
+    f->at = 0;
+    f->timer.when = 0;
     f->ret = ret;
     return WEFT_READY;
 }
@@ -57,6 +60,7 @@ static weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
 static weft_poll begins(struct sleep *f, weft_cx *cx, bool relative)
 {
     if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->probe) return WEFT_PENDING; /* what it is asked for is whether it is over, and it has not begun */
     if (relative && f->timer.when <= 0) return ends_at_once(f, cx);
     struct weft__keeper *keeper = weft__keeper_here();
     if (!keeper) return ends(f, -ENOMEM);
