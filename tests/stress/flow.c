@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything is given up at every moment: tasks of both kinds wait in all shapes of combinators, for things in boxes, for tokens and for tasks, while
+ * Everything is given up at every moment: tasks of both kinds wait in all shapes of combinators, for things in boxes, for tokens, tasks and time, while
  * threads outside put things in, cancel tokens and cancel tasks at random.
  *
  * What must hold: every task ends (no wake is lost: things keep coming, so whoever still waits is waited for in vain only by a lost one); what was taken
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { BOXES = 3, TASKS = 24, TOKENS = 6, SHAPES = 12 };
+enum { BOXES = 3, TASKS = 24, TOKENS = 6, SHAPES = 16 };
 
 struct world {
     struct box box[BOXES];
@@ -99,11 +99,21 @@ struct round {
     struct weft_try_all try_all;
     struct weft_then then;
     struct weft_until until;
+    struct weft_sleep sleep;
+    struct weft_timeout to;
+    struct weft_deadline deadline;
+    struct weft_shield shield;
 };
 
 static struct box *a_box(uint64_t *random)
 {
     return &w->box[pool_random(random, BOXES)];
+}
+
+/* Up to 60 us; now and then nothing. */
+static weft_time a_while(uint64_t *random)
+{
+    return weft_us(pool_random(random, 60)) - weft_us(3);
 }
 
 static weft_async(round)
@@ -185,6 +195,33 @@ static weft_async(round)
         }
         weft_await_settled(f->quit, weft_token_wait);
         weft_return(f->sel.ret);
+    case 11:
+        weft_await(f->to, weft_timeout, a_while(&f->random), weft_arm(f->pair, pair, f->x, f->y));
+        weft_return(f->to.ret);
+    case 12:
+        weft_await(f->sel, weft_select,
+                   .arm = {weft_arm(f->sleep, weft_sleep, a_while(&f->random)),
+                           weft_arm(f->shield, weft_shield, a_while(&f->random),
+                                    weft_arm(f->a, box_take, f->x)),
+                           weft_arm(f->b, box_take, f->y)});
+        f->ret = f->sel.ret;
+        goto two;
+    case 13:
+        weft_await(f->deadline, weft_deadline, weft_now() + a_while(&f->random),
+                   weft_arm(f->to, weft_timeout, a_while(&f->random),
+                            weft_arm(f->fiber, pair_fiber, f->x, f->y, f->token)));
+        weft_return(f->deadline.ret);
+    case 14:
+        weft_start(f->sleep, weft_sleep, a_while(&f->random));
+        do {
+            weft_await(f->sel, weft_select,
+                       .arm = {weft_keep(f->sleep, weft_sleep),
+                               weft_arm(f->to, weft_timeout, a_while(&f->random),
+                                        weft_arm(f->a, box_take, f->x))});
+            got_if(f->a.ret);
+        } while (f->sel.ret == 1);
+        weft_await_settled(f->sleep, weft_sleep);
+        weft_return(f->sel.ret);
     default:
         weft_await(f->sel, weft_select,
                    .arm = {weft_arm(f->a, box_take, f->x), weft_otherwise,
@@ -210,12 +247,13 @@ static int round_on_fiber(uint64_t *random)
     struct pair_fiber fiber;
     struct weft_token_wait quit;
     struct weft_select sel;
+    struct weft_sleep sleep;
     struct box *x = a_box(random);
     struct box *y = a_box(random);
     weft_token *token = &w->token[pool_random(random, TOKENS)];
     int r = 0;
 
-    switch (pool_random(random, 7)) {
+    switch (pool_random(random, 11)) {
     case 0:
         r = weft_select(weft_arm(a, box_take, x), weft_arm(b, box_take, y));
         break;
@@ -226,9 +264,8 @@ static int round_on_fiber(uint64_t *random)
         WEFT_UNTIL(token)
         {
             r = weft_run(pair, x, y);
-            if (r == 0)
-                WEFT_UNTIL(&w->token[0])
-                r = weft_try_all(weft_arm(a, box_take, x), weft_arm(b, box_take, y));
+            if (r == 0) WEFT_UNTIL(&w->token[0])
+            r = weft_try_all(weft_arm(a, box_take, x), weft_arm(b, box_take, y));
         }
         break;
     case 3:
@@ -249,6 +286,33 @@ static int round_on_fiber(uint64_t *random)
                      .arm = {weft_arm(a, box_take, x), weft_arm(quit, weft_token_wait, token)}),
             weft_arm(b, box_take, y));
         break;
+    case 6:
+        WEFT_TIMEOUT(a_while(random))
+        WEFT_UNTIL(token) r = weft_select(weft_arm(a, box_take, x), weft_arm(pair, pair, y, x));
+        break;
+    case 7:
+        WEFT_TIMEOUT(a_while(random))
+        {
+            r = weft_run(box_take, x);
+            got_if(r);
+            WEFT_SHIELD(a_while(random)) r = weft_run(pair, x, y);
+            if (r == 0) r = weft_sleep(a_while(random));
+        }
+        break;
+    case 8:
+        WEFT_DEADLINE(weft_now() + a_while(random)) WEFT_TIMEOUT(a_while(random))
+        {
+            r = weft_all(weft_arm(a, box_take, x), weft_arm(fiber, pair_fiber, x, y, token));
+        }
+        break;
+    case 9:
+        weft_start(sleep, weft_sleep, a_while(random));
+        do {
+            r = weft_select(weft_arm(a, box_take, x), weft_keep(sleep, weft_sleep));
+            got_if(a.ret);
+        } while (r == 0);
+        weft_settle(sleep, weft_sleep);
+        return r;
     default:
         WEFT_UNTIL(token) r = weft_run(round, .random = pool_seed(*random));
         break;
