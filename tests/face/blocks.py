@@ -22,7 +22,12 @@ import tempfile
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 # What blocks need and the headers do not have yet, by a name that tells when they do.
-WAITING = {}
+WAITING = {
+    "weft_recv": """
+struct weft_recv { WEFT_FRAME(int); void *chan; void *into; };
+weft_pollfn weft_recv_poll;
+""",
+}
 
 # Parts of a block are cut at lines that begin with these words; each part is put between its own two texts.
 WHOLE = [(None, "", "")]
@@ -58,6 +63,46 @@ extern void *gl, *db;
 """,
         "parts": [(None, "", "\nint run_it(void);\nint run_it(void) { return this_request() ? app() : 0; }\n")],
     },
+    "WEFT_TIMEOUT(": {
+        "needs": ["weft_recv"],
+        "before": """
+int fetch(const char *url, void *page);
+int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy);
+int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy)
+{
+int r = 0;
+""",
+        "parts": [(None, "", "\nreturn r + job; }\n")],
+    },
+    "weft_await(f->to, weft_timeout": {
+        "needs": ["weft_recv"],
+        "before": """
+struct fetch { WEFT_FRAME(int); const char *url; };
+weft_pollfn fetch_poll;
+struct say_goodbye { WEFT_FRAME(int); void *c; };
+weft_pollfn say_goodbye_poll;
+struct awaits {
+    WEFT_FRAME(int); const char *url; void *jobs, *c; int job; weft_token *stop;
+    struct weft_timeout to; struct weft_select sel; struct weft_shield sh;
+    struct fetch get; struct say_goodbye bye; struct weft_recv rx; struct weft_token_wait quit;
+};
+weft_async(awaits) { weft_begin;
+""",
+        "parts": [(None, "", "\nweft_return(0); weft_end; }\n")],
+    },
+    "WEFT_UNTIL(": {
+        "needs": ["weft_recv"],
+        "before": """
+int serve(void *listener);
+struct beat { WEFT_FRAME(int); };
+weft_pollfn beat_poll;
+int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job);
+int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job)
+{
+struct weft_recv rx; struct weft_sleep quiet; struct beat heart; int r = 0;
+""",
+        "parts": [(None, "", "\nreturn r + job; }\n")],
+    },
     "int sum = weft_run": {
         "needs": [],
         "before": """
@@ -79,8 +124,6 @@ struct awaits { WEFT_FRAME(int); const char *path; int r; struct weft_join join;
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",
-    "WEFT_TIMEOUT(": "deadlines and select",
-    "weft_await(f->to, weft_timeout": "deadlines and select, stackless",
     "typedef WEFT_CHAN(": "channels, locks, the blocking pool, files",
 }
 

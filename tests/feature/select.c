@@ -6,6 +6,7 @@
 #include "bell.h"
 #include "box.h"
 #include "crew.h"
+#include "death.h"
 #include "test.h"
 
 #include <errno.h>
@@ -458,6 +459,37 @@ static void race(struct crew *crew)
 TEST(race_finds_the_one_that_ends)
 {
     crew_each(race);
+}
+
+/* ---- an arm on the poll's own stack ---- */
+
+struct forgets {
+    WEFT_FRAME(int);
+    struct weft_select sel;
+};
+static weft_async(forgets)
+{
+    struct box_take take = {.ret = 0}; /* gone at the first suspension */
+    weft_begin;
+    weft_await(f->sel, weft_select, .arm = {weft_arm(take, box_take, &a)});
+    weft_return(take.ret);
+    weft_end;
+}
+
+static void runs_forgets(void *arg)
+{
+    struct crew crew;
+    (void)arg;
+    begin();
+    crew_start(&crew, 1);
+    (void)join_int(weft_spawn(forgets));
+}
+
+TEST(select_refuses_an_arm_on_the_stack)
+{
+    struct death d = death_of(runs_forgets, NULL);
+    ASSERT_EQ(d.signal, SIGABRT);
+    ASSERT(strstr(d.said, "lies on the stack"));
 }
 
 /* ---- inside a stackless poll it is refused ---- */
