@@ -2,23 +2,17 @@
  *
  * delayed_sum - one function in the three forms that weft knows: as a fiber, stackless, by hand.
  *
- * "Delayed" should mean a second of sleep. There are no timers yet, so each form gives way to others
- * a few times instead: it is suspended and comes back, which is all that a sleep does to a function.
+ * The delay is a tenth of a second, and the three wait at the same time.
  */
 #include <stdio.h>
 #include <weft/weft.h>
 
-enum { A_FEW = 3 };
-
-/* ---- as a fiber: ordinary C on a stack of its own. weft_yield() suspends it, whoever called it. */
+/* ---- as a fiber: ordinary C on a stack of its own. weft_sleep() suspends it, whoever called it. */
 
 static int delayed_sum(int a, int b) /* below zero is an errno */
 {
-    for (int i = 0; i < A_FEW; i++) {
-        int r = weft_yield(); /* 0, or -ECANCELED if somebody asked this task to stop */
-        if (r < 0) return r;
-    }
-    return a + b;
+    int r = weft_sleep(weft_ms(100)); /* 0, or -ECANCELED if somebody asked this task to stop */
+    return r < 0 ? r : a + b;
 }
 
 /* ---- stackless: a struct that holds what lives across a suspension, and a body that picks up where
@@ -28,39 +22,33 @@ static int delayed_sum(int a, int b) /* below zero is an errno */
 struct delayed_sum {
     WEFT_FRAME(int);         /* where it stands, and its result, `ret` */
     int a, b;                /* arguments */
-    int i;                   /* a local would not survive the await */
-    struct weft_yield pause; /* what it awaits lives inside it */
+    struct weft_sleep sleep; /* what it awaits lives inside it */
 };
 
 static weft_async(delayed_sum) /* in the body the struct is called f */
 {
     weft_begin;
-    for (f->i = 0; f->i < A_FEW; f->i++) {
-        weft_await(f->pause, weft_yield);
-        if (f->pause.ret < 0) weft_return(f->pause.ret);
-    }
+    weft_await(f->sleep, weft_sleep, .ns = weft_ms(100));
+    if (f->sleep.ret < 0) weft_return(f->sleep.ret);
     weft_return(f->a + f->b);
     weft_end;
 }
 
 /* ---- by hand: what weft_async writes for you. Polled, it is READY, or it sees to it that somebody
- * wakes its task and is PENDING. This one wakes itself at once. */
+ * wakes its task and is PENDING: here the sleep does, which it polls in turn. */
 
 struct hand_sum {
     WEFT_FRAME(int);
-    int a, b, polls;
+    int a, b;
+    struct weft_sleep sleep;
 };
 
 static weft_poll hand_sum_poll(void *frame, weft_cx *cx)
 {
     struct hand_sum *f = frame;
-    if ((f->ret = weft_cx_cancelled(cx)) < 0) return WEFT_READY;
-    if (f->polls++ == A_FEW) {
-        f->ret = f->a + f->b;
-        return WEFT_READY;
-    }
-    weft_waker_wake(weft_cx_waker(cx));
-    return WEFT_PENDING;
+    if (weft_sleep_poll(&f->sleep, cx) == WEFT_PENDING) return WEFT_PENDING;
+    f->ret = f->sleep.ret < 0 ? f->sleep.ret : f->a + f->b;
+    return WEFT_READY;
 }
 
 /* ---- each of them as a task of its own; who joins a task need not know what it is. */
@@ -76,10 +64,13 @@ static int print_sum(const char *form, weft_task *task)
 
 static int app(void)
 {
-    int r = print_sum("fiber", weft_go(delayed_sum, 3, 4));
-    if (r == 0) r = print_sum("stackless", weft_spawn(delayed_sum, .a = 3, .b = 4));
-    if (r == 0) r = print_sum("by hand", weft_spawn(hand_sum, .a = 3, .b = 4));
-    return r;
+    weft_task *fiber = weft_go(delayed_sum, 3, 4);
+    weft_task *stackless = weft_spawn(delayed_sum, .a = 3, .b = 4);
+    weft_task *by_hand = weft_spawn(hand_sum, .a = 3, .b = 4, .sleep = {.ns = weft_ms(100)});
+    int r = print_sum("fiber", fiber);
+    int s = print_sum("stackless", stackless); /* a handle is spent, whatever came of the others */
+    int t = print_sum("by hand", by_hand);
+    return r < 0 ? r : s < 0 ? s : t;
 }
 
 WEFT_MAIN(app) /* a runtime with a worker per CPU, and app as its first fiber */

@@ -96,6 +96,18 @@
 #define WEFT__WAKE_BATCH 64
 #endif
 
+/* Timers of one slot that are looked at for the earliest deadline; of level 0, all. Doubled: a worker that goes to sleep looks at twice as many; halved: it
+ * wakes up early more often, once for each slot that has more. */
+#ifndef WEFT__WHEEL_SCAN
+#define WEFT__WHEEL_SCAN 64
+#endif
+
+/* Timers that one turn of a wheel fires at most; it moves four times as many. Doubled: a cancel from another worker waits twice as long for the lock (some
+ * 10 us), and so do tasks behind a burst of timers. */
+#ifndef WEFT__WHEEL_BATCH
+#define WEFT__WHEEL_BATCH 128
+#endif
+
 /* Lists in which watchers hang, by the address of the task they watch. Doubled: 256 KiB more of memory where there are many watched tasks at once; halved: the
  * end of each walks twice as many watchers of others. */
 #ifndef WEFT__WATCH_BUCKETS

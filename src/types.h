@@ -18,6 +18,7 @@ struct weft__worker;
 struct weft__fiber;
 struct weft__stacks;
 struct weft__stack_magazine;
+struct weft__region;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -78,6 +79,8 @@ struct weft__sched {
     void *self;                     /* what the table's functions get as `sched` */
 };
 
+extern const struct weft__sched weft__sched __attribute__((visibility("hidden"))); /* the library's own: pushes any task to where it belongs (sched/worker.c) */
+
 #define WEFT__UNBUDGETED UINT32_MAX
 
 /* ---- cx: what a poll is given; lives on the poller's stack or in its worker ---------------------------------------------------------------- */
@@ -86,6 +89,29 @@ struct weft_cx {
     int why;                        /* 0, -ECANCELED or -ETIME */
     uint32_t budget;                /* operations left in this poll; WEFT__UNBUDGETED: it has no end */
     bool yielded;                   /* the poll asks to be queued again, behind the others, although nobody woke it */
+    bool probe;                     /* a look: READY if it is at once, else PENDING, with nothing begun or registered. Only a select asks, and only
+                                       those that it knows to listen (weft/select.h) */
+    bool among;                     /* polled beside others by the same task: nothing is run on the spot that would hold them up */
+};
+
+/* ---- keeper: the time-keeper of a thread that polls (time/keeper.h) ------------------------------------------------------------------------ */
+struct weft__wheel;
+
+/* A stretch: the polls of a worker until it looks at what is not in its ring. */
+struct weft__stretch {
+    uint32_t left;                  /* it ends with the last of these */
+    uint32_t length;                /* so many it has in all */
+    bool hurried;                   /* it was cut short: a timer was armed */
+};
+
+struct weft__keeper {
+    struct weft__wheel *wheels;     /* of the runtime, by number; of a plain thread, its one            [constant] */
+    struct weft__stretch *stretch;        /* the worker's: hurried, it looks at its wheel behind this poll    [constant] */
+    uint32_t mine;                  /* the number of the wheel that is armed on this thread             [constant] */
+    int64_t (*now)(const struct weft__keeper *keeper); /* what time it is                               [constant] */
+    int64_t (*look)(struct weft__keeper *keeper); /* a plain thread that waits: fires what is due, answers when to look again; a
+                                                     deadline on the system's clock. Workers: NULL      [constant] */
+    void (*done)(struct weft__keeper *keeper);    /* a plain thread has waited: it is given back. Workers: NULL [constant] */
 };
 
 /* ---- here: what this thread is doing; found by weft__here() (task/here.h) and by nothing else ---------------------------------------------
@@ -94,6 +120,8 @@ struct weft_cx {
 struct weft__here {
     struct weft_rt *entered;        /* weft_rt_enter; NULL: none */
     struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
+    struct weft__keeper *keeper;    /* that worker's; NULL: none */
+    struct weft__keeper *own_keeper; /* of the thread itself, while it waits for something with timers; NULL: none */
     struct weft_task *task;         /* whose poll runs; NULL: none */
     struct weft_cx *cx;             /* of that poll */
     struct weft__fiber *fiber;      /* on whose stack this thread is; NULL: its own */
@@ -101,6 +129,8 @@ struct weft__here {
     struct weft__stack_magazine *magazine; /* and from where first; NULL: none */
     char *stack_lo;                 /* of the thread's own stack; NULL: not asked for yet */
     size_t stack_bytes;             /* of that; 0: it cannot be told */
+    struct weft__region *regions;   /* that it is inside of, off fibers; the innermost (task/region.h) */
+    uint64_t draws;                 /* of weft__here_draw; a worker's begin at its seed */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

@@ -37,6 +37,7 @@ typedef struct weft_rt_opts {
      * before a joiner knows. They look (weft_task_id, weft_task_name) and keep nothing; they neither wait nor spawn. */
     void (*on_task_spawn)(weft_rt *, const weft_task *);
     void (*on_task_end)(weft_rt *, const weft_task *);
+    bool paused;                               /* its clock stands from the beginning (time.h); for tests */
 } weft_rt_opts;
 
 /* In the child of a fork the runtimes of its parent are dead: nothing can be spawned there, and what returns an int answers -ECHILD. A fresh

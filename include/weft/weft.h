@@ -12,6 +12,10 @@
 #include <weft/fiber.h>
 #include <weft/rt.h>
 #include <weft/local.h>
+#include <weft/time.h>
 #include <weft/pool.h>
+#include <weft/token.h>
+#include <weft/select.h>
+#include <weft/region.h>
 
 #endif

@@ -36,6 +36,7 @@
     X(EPOLL_WAIT)                                                                                                      \
     X(EPOLL_PWAIT2)                                                                                                    \
     X(EVENTFD)                                                                                                         \
+    X(TIMERFD)                                                                                                         \
     X(OPEN)                                                                                                            \
     X(READ)                                                                                                            \
     X(WRITE)                                                                                                           \

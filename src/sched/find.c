@@ -123,8 +123,9 @@ static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker 
 {
     bool rob = may_rob(victim);
     if (is_deaf && !rob) return NULL;
+    uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index]) : 0;
     struct weft__haul haul = haul_from(w, victim, rob);
-    if (!haul.run) return NULL;
+    if (!haul.run) return fired ? weft__worker_take(w) : NULL;
     weft__tally(&w->counts.steals, 1);
     weft__tally(&w->counts.stolen, haul.count);
     if (rob) {
@@ -151,7 +152,7 @@ static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
 /* Would steal_from get something? */
 static bool has_work(struct weft__worker *victim, bool is_deaf)
 {
-    if (may_rob(victim)) return weft__worker_queued(victim) > 0;
+    if (may_rob(victim)) return weft__worker_queued(victim) > 0 || weft__worker_has_due(victim);
     return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
 }
 
@@ -195,6 +196,8 @@ static struct weft_task *look_around(struct weft__worker *w)
 static struct weft_task *spin(struct weft__worker *w)
 {
     int64_t until = weft__clock_now() + (int64_t)w->rt->opts.spin_us * 1000;
+    int64_t look = weft__worker_next_look(w);
+    if (look < until) until = look;
     for (unsigned round = 1;; round++) {
         int64_t now = weft__clock_now();
         struct weft_task *task = look_everywhere(w, now);
@@ -226,9 +229,9 @@ static void sleep_until_woken(struct weft__worker *w)
     weft__idle_sleep(&rt->idle, w->index, searching);
     bool work = weft__worker_sees_work(w) || !weft__inbox_empty(&w->inbox);
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
-    if (!work && load_acquire(&rt->stage) != WEFT__STOPPED) {
+    if (!work && load_acquire(&rt->stage) != WEFT__STOPPED && !weft__clock_move_idle(rt, WEFT__NEVER)) {
         weft__tally(&w->counts.parks, 1);
-        (void)weft__park(&w->park, WEFT__NEVER);
+        (void)weft__park(&w->park, weft__worker_next_look(w));
     }
     (void)weft__idle_unsleep(&rt->idle, w->index);
     w->searching = true;
@@ -255,6 +258,21 @@ static struct weft_task *sleep_with_hooks(struct weft__worker *w)
     return task;
 }
 
+/* ---- timers ---- */
+
+/* What its wheel brings, or the clock that was moved because all was idle; it lies in its own queues. */
+static struct weft_task *take_fired(struct weft__worker *w)
+{
+    (void)weft__worker_look(w);
+    return weft__worker_queued(w) > 0 ? weft__worker_take(w) : NULL;
+}
+
+static bool timer_is_due(struct weft__worker *w)
+{
+    int64_t look = weft__worker_next_look(w);
+    return look != WEFT__NEVER && look <= weft__clock_now();
+}
+
 struct weft_task *weft__worker_find(struct weft__worker *w)
 {
     struct weft_rt *rt = w->rt;
@@ -263,10 +281,11 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     for (;;) {
         judge_theft(w, weft__clock_now());
         weft__shard_turn(w->shard, w->index);
-        if (!w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
-        struct weft_task *task = w->searching ? spin(w) : look_around(w);
+        struct weft_task *task = take_fired(w);
+        if (!task && !w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);
+        if (!task) task = w->searching ? spin(w) : look_around(w);
         bool stopped = !task && load_acquire(&rt->stage) == WEFT__STOPPED; /* [rt-stage] with stop */
-        if (!task && !stopped) {
+        if (!task && !stopped && !timer_is_due(w)) {
             if (slept) weft__tally(&w->counts.spurious, 1); /* woken for nothing */
             task = sleep_with_hooks(w);
             slept = true;

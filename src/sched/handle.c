@@ -94,11 +94,16 @@ void weft_unref(weft_task *task)
     if (weft__state_unref(task) == WEFT__STATE_FREE) weft__task_free(task);
 }
 
+void weft__handle_cancel_for(weft_task *task, int why)
+{
+    if (weft__state_cancel_for(task, why) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+}
+
 void weft_cancel(weft_task *task)
 {
     if (!task) return;
     weft__handle_check(task, "weft_cancel");
-    if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+    weft__handle_cancel_for(task, -ECANCELED);
 }
 
 /* The child is complete, and the caller drops its handle. In a forked child nobody counts: the lock may be held for ever. */
@@ -154,20 +159,22 @@ weft_poll weft_yield_poll(void *frame, weft_cx *cx)
         f->ret = 0;
         return WEFT_READY;
     }
+    if (__builtin_expect(cx->probe, 0)) return WEFT_PENDING;
     f->weft__at = 1;
     cx->yielded = true;
     return WEFT_PENDING;
 }
 
-/* On a fiber that was not told to stop there is nothing to poll: it is suspended, and told when it goes on. */
+/* On a fiber that was not told to stop, and is in no region, there is nothing to poll: it is suspended, and told when it goes on. */
 int weft__yield(void)
 {
     struct weft__here *here = weft__here();
-    if (here->fiber && !here->fiber->polling && !here->cx->why) {
+    struct weft__fiber *f = here->fiber;
+    if (f && !f->polling && !f->regions && !here->cx->why) {
         here->cx->yielded = true;
         return weft__fiber_suspend();
     }
-    struct weft_yield f = {0};
-    int r = weft__run_from(weft_yield_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    struct weft_yield frame = {0};
+    int r = weft__run_from(weft_yield_poll, &frame, __builtin_return_address(0));
+    return r < 0 ? r : frame.ret;
 }

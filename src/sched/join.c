@@ -65,12 +65,14 @@ static __attribute__((noinline)) weft_poll join_takes(struct weft_join *f)
 /* The loop would look elsewhere now: go on only if nobody outside waits, and not for ever. What lies in the ring is offered to thieves, as the loop would do. */
 static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
 {
-    uint32_t tick = w->tick + w->stretch;
+    weft__worker_look_hurried(w);
+    uint32_t tick = w->tick + w->stretch.length;
     bool over = tick >= w->tick_max;
     if (weft__worker_keeps_waiting(w) || (over && w->inline_ticks >= INLINE_TICKS_MAX)) return false;
     w->inline_ticks += over;
     w->tick = over ? 0 : tick;
     weft__worker_stretch(w);
+    if (over) (void)weft__worker_look(w);
     if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
     return true;
 }
@@ -88,7 +90,7 @@ static inline bool may_inline(struct weft__worker *w)
 {
     char mark;
     if ((uintptr_t)&mark - (uintptr_t)w->stack_lo >= w->stack_room) return false;
-    return w->calm > 1 || another_stretch(w);
+    return w->stretch.left > 1 || another_stretch(w);
 }
 
 /* One that has begun goes to the ring's tail: its frame may wait for anything. */
@@ -141,7 +143,7 @@ static inline bool run_inline(struct weft_join *f, struct weft__worker *w)
     while (may_inline(w)) {
         struct weft_task *task = take_newest_unstarted(w);
         if (!task) return false;
-        w->calm--;
+        w->stretch.left--;
         weft__tally(&w->counts.inlined, 1);
         if (run_one(f, w, task)) return true;
         if (!weft__state_is_complete(f->task)) continue;
@@ -188,7 +190,7 @@ static __attribute__((noinline)) weft_poll join_waits(struct weft_join *f, weft_
 {
     if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
         f->weft__at |= JOIN_CANCEL_PASSED;
-        weft_cancel(f->task);
+        weft__handle_cancel_for(f->task, cx->why);
     }
     switch (weft__join_poll(f->task, cx->waker)) {
     case WEFT__JOIN_READY: return join_takes(f);
@@ -211,7 +213,7 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     f->weft__at |= JOIN_BEGUN;
     weft__handle_spend(task, "weft_join");
     if (__builtin_expect(!join_fits(f), 0)) return join_refuses(f);
-    struct weft__worker *w = cx->why ? NULL : inliner_of(task);
+    struct weft__worker *w = cx->why || cx->among ? NULL : inliner_of(task);
     if (w && run_inline(f, w)) return WEFT_READY;
     if (weft__state_is_complete(f->task)) return join_takes(f);
     if (!w) dive(f->task);
@@ -246,6 +248,7 @@ static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
     weft__handle_check(f->task, "weft_wait");
     if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
     if (why) return wait_ends(f, why);
+    if (cx->probe) return weft__state_is_complete(f->task) ? wait_ends(f, 0) : WEFT_PENDING;
     if (weft__watchers_add(f->task, watcher_of(f), cx->waker)) return wait_ends(f, 0);
     f->weft__at = WAIT_LINKED;
     return WEFT_PENDING;

@@ -25,10 +25,11 @@ int64_t weft__task_failure(struct weft_task *task)
 {
     if (!task->site->ret_signed) return weft__fiber_never_ran(task) ? -ENOMEM : 0;
     int64_t result = result_of(task);
-    if (result != -ECANCELED) return result < 0 ? result : 0;
+    if (result != -ECANCELED && result != -ETIME) return result < 0 ? result : 0;
+    if (result == weft__state_why(weft__state_look(task))) return 0;
     /* relaxed: while a runtime closes all are asked, also whoever the sweep has not come to yet */
     bool closing = load_relaxed(&weft__rt_of(task)->stage) != WEFT__OPEN;
-    return closing || weft__state_is_cancelled(task) ? 0 : result;
+    return closing && result == -ECANCELED ? 0 : result;
 }
 
 void weft__poll_end_locals(struct weft__worker *w, struct weft_task *task)

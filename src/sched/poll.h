@@ -37,11 +37,9 @@ static inline weft_poll weft__poll_call(struct weft__worker *w, struct weft__her
 {
     void *frame = task + 1;
     weft_dassert(!here->fiber); /* on a fiber's stack nothing is run but its own frames */
-    cx->waker = weft__waker_of(task);
-    cx->why = 0;
-    cx->budget = w->budget;
-    cx->yielded = false;
-    if (__builtin_expect(weft__state_begin_poll(task) & WEFT__STATE_CANCELLED, 0)) cx->why = -ECANCELED;
+    *cx = (struct weft_cx){.waker = weft__waker_of(task), .why = 0, .budget = w->budget};
+    uint64_t word = weft__state_begin_poll(task);
+    if (__builtin_expect(word & WEFT__STATE_CANCELLED, 0)) cx->why = weft__state_why(word);
     if (__builtin_expect(weft__place_look(task) & (WEFT__PLACE_NO_BUDGET | WEFT__PLACE_BOXED), 0)) frame = weft__poll_unusual(task, cx);
     here->task = task;
     here->cx = cx;

@@ -84,6 +84,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     weft__worker_stretch(w);
     w->budget = rt->opts.budget;
     w->task_hooks = rt->task_hooks;
+    weft__keeper_init(w);
     w->deaf_ns = 100000;
     weft__slot_init(&w->next);
     weft__runq_init(&w->ring);
@@ -195,8 +196,10 @@ static int threads_start(struct weft_rt *rt)
 static void memory_done(struct weft_rt *rt)
 {
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
+    weft__host_close(&rt->host);
     if (fd >= 0) weft__fd_close(fd);      /* not before: a push from outside may be about to signal it */
     weft__slab_group_done(&rt->blocks, false);
+    weft__wheels_free(rt);
     weft__free(rt->shards);
     weft__guests_done(&rt->guests);
     weft__free(rt->workers);
@@ -260,6 +263,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (!rt) return -ENOMEM;
     if (opts) rt->opts = *opts;
     store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
+    weft__host_init(&rt->host);
     weft__unread_init(&rt->unread);
 #if defined(WEFT_DEBUG)
     weft__lock_init(&rt->spent_lock, WEFT__RANK_SLAB);
@@ -275,8 +279,11 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (!rt->workers) goto out_free;
     rt->shards = weft__alloc_aligned(rt->worker_count * sizeof(struct weft__shard), WEFT__CACHE_LINE);
     if (!rt->shards) goto out_workers;
-    r = parts_init(rt);
+    weft__clock_init(&rt->clock, rt->opts.paused);
+    r = weft__wheels_new(rt);
     if (r < 0) goto out_shards;
+    r = parts_init(rt);
+    if (r < 0) goto out_wheels;
     weft__fork_enlist(rt); /* before its threads: a hook of theirs may fork */
     if (!rt->current_thread) r = threads_start(rt);
     if (r < 0) goto out_parts;
@@ -287,6 +294,8 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 out_parts:
     dismantle(rt);
     return r;
+out_wheels:
+    weft__wheels_free(rt);
 out_shards:
     weft__free(rt->shards);
 out_workers:
@@ -303,6 +312,7 @@ void weft__rt_lose(struct weft_rt *rt)
     struct weft_rt *expected = rt;
     store_relaxed(&rt->stage, WEFT__LOST); /* relaxed, all: this process has one thread */
     store_relaxed(&rt->event_fd, -1);
+    weft__host_init(&rt->host);
     (void)cas_relaxed(&default_rt, &expected, NULL);
 }
 
@@ -346,13 +356,18 @@ int weft_rt_fd(weft_rt *rt)
 {
     if (!rt || !rt->current_thread) return -EINVAL;
     if (weft__rt_is_lost(rt)) return -ECHILD;
-    int fd = load_relaxed(&rt->event_fd); /* relaxed: only this thread opens it */
-    if (fd >= 0) return fd;
+    if (rt->host.epoll >= 0) return rt->host.epoll;
+    int fd;
     int r = weft__event_open(&fd);
     if (r < 0) return r;
+    r = weft__host_open(&rt->host, fd);
+    if (r < 0) {
+        weft__fd_close(fd);
+        return r;
+    }
     store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
     weft__rt_signal(rt);              /* what is queued already */
-    return fd;
+    return rt->host.epoll;
 }
 
 static void turn_begins(struct weft_rt *rt)
@@ -367,6 +382,7 @@ static void turn_ends(struct weft__worker *w)
 {
     bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
+    if (w->rt->host.epoll >= 0) weft__host_set(&w->rt->host, weft__worker_next_look(w));
 }
 
 static int turn(struct weft__worker *w)
@@ -374,6 +390,7 @@ static int turn(struct weft__worker *w)
     uint64_t count = 0;
     struct weft_task *task = NULL;
     weft__shard_turn(w->shard, w->index);
+    (void)weft__worker_look(w);
     do {
         count += weft__worker_run(w, task, TURN_POLLS_MAX - count);
         if (count == TURN_POLLS_MAX) break;
@@ -383,11 +400,25 @@ static int turn(struct weft__worker *w)
     return (int)count;
 }
 
+static int64_t later(int64_t now, int64_t ns)
+{
+    int64_t when;
+    return ns < 0 || __builtin_add_overflow(now, ns, &when) ? WEFT__NEVER : when;
+}
+
+/* Until something is there, the timeout, or a timer. If the clock stands, its timers come without a wait. */
+static void turn_sleep(struct weft__worker *w, int64_t timeout_ns)
+{
+    int64_t until = later(weft__clock_now(), timeout_ns);
+    if (weft__clock_move_idle(w->rt, later(weft__clock_read(&w->rt->clock), timeout_ns))) return;
+    int64_t look = weft__worker_next_look(w);
+    (void)weft__park(&w->park, look < until ? look : until);
+}
+
 static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
 {
-    int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
     weft__idle_sleep(&w->rt->idle, w->index, false);
-    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox)) (void)weft__park(&w->park, until);
+    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox)) turn_sleep(w, timeout_ns);
     (void)weft__idle_unsleep(&w->rt->idle, w->index);
     (void)weft__idle_search_end(&w->rt->idle, w->index);
 }
@@ -405,12 +436,14 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
         struct weft__thread_stack stack = weft__thread_stack();
         here->stack_lo = stack.lo;
         here->stack_bytes = stack.bytes;
+        here->draws = rt->opts.seed;
         weft__quit_watch();
     }
     weft__worker_inlines_on(w, here->stack_lo, here->fiber ? 0 : here->stack_bytes); /* nothing is inlined on a stack whose end we do not know */
     w->here = here;
     w->outer = before.worker;
     here->worker = w;
+    here->keeper = &w->keeper;
     here->stacks = &rt->stacks;
     here->magazine = &w->magazine;
     here->task = NULL;
@@ -424,6 +457,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     }
     turn_ends(w);
     here->worker = before.worker;
+    here->keeper = before.keeper;
     here->stacks = before.stacks;
     here->magazine = before.magazine;
     here->task = before.task;

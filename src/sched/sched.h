@@ -10,7 +10,8 @@
  *     options.c  options and environment              main.c     WEFT_MAIN
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
- *     signal.c   wakes from signal handlers
+ *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
+ *     clock.c    what time it is
  *     place.c    tasks with a place of their own: pinned, local, background
  */
 #ifndef WEFT_SCHED_SCHED_H
@@ -18,11 +19,14 @@
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/clock.h"
 #include "sched/guest.h"
 #include "sched/held.h"
+#include "sched/host.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/keep.h"
 #include "sched/monitor.h"
 #include "sched/overflow.h"
 #include "sched/park.h"
@@ -76,11 +80,11 @@ struct weft__worker {
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
     struct weft__here *here;        /* this thread's record; constant while it runs */
     struct weft__shard *shard;      /* that it drives; constant; NULL: the record for threads outside */
+    struct weft__keeper keeper;     /* constant: where its polls arm timers */
     uint32_t index;                 /* constant */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
-    uint32_t calm;                  /* polls until it looks elsewhere again: at the stretch's end */
-    uint32_t stretch;               /* how many that were when it began */
+    struct weft__stretch stretch;         /* until it looks elsewhere again */
     uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
@@ -137,8 +141,11 @@ struct weft_rt {
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
+    struct weft__host host;         /* with that event in it; by the thread that turns */
     struct weft__shard *shards;     /* as many */
     _Atomic uint32_t begun;         /* workers whose on_thread_start is over: from then on only tasks spawn there  [rt-begun] */
+    struct weft__wheel *wheels;     /* one for each shard, and the last for threads outside; constant */
+    struct weft__clock clock;
     struct weft__monitor monitor;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
@@ -208,7 +215,6 @@ static inline void weft__task_free_on(struct weft__worker *w, struct weft_task *
 }
 
 /* ---- worker.c ---- */
-extern const struct weft__sched weft__sched __attribute__((visibility("hidden")));                        /* pushes any task to where it belongs */
 void weft__worker_push(struct weft__worker *w, struct weft_task *task);      /* woken or spawned here: runs next */
 void weft__worker_push_back(struct weft__worker *w, struct weft_task *task); /* behind the others */
 void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before); /* it was in the slot; it goes to the ring, and may be offered */
@@ -225,6 +231,7 @@ void weft__rt_signal(struct weft_rt *rt);                           /* current-t
 
 /* ---- handle.c ---- */
 void weft__handle_drop(struct weft_task *task);                     /* takes a handle that has been marked as spent */
+void weft__handle_cancel_for(struct weft_task *task, int why);      /* -ECANCELED, -ETIME */
 
 /* ---- join.c ---- */
 void weft__worker_inlines_on(struct weft__worker *w, char *lo, size_t bytes); /* the stack on which joins may run children; 0 bytes: none */

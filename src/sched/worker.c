@@ -141,6 +141,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
         w->next_streak = NEXT_STREAK_MAX;
     }
     weft__shard_turn(w->shard, w->index);
+    (void)weft__worker_look(w);
     struct weft_task *task = weft__worker_take_inject(w);
     if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
         w->rounds = 0;
@@ -154,14 +155,15 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
 void weft__worker_stretch(struct weft__worker *w)
 {
     uint32_t left = w->tick < w->tick_max ? w->tick_max - w->tick : 1;
-    w->stretch = left < WEFT__BACKGROUND_TICKS ? left : WEFT__BACKGROUND_TICKS;
-    w->calm = w->stretch;
+    w->stretch.length = left < WEFT__BACKGROUND_TICKS ? left : WEFT__BACKGROUND_TICKS;
+    w->stretch.left = w->stretch.length;
 }
 
 /* The stretch is over: who is not in its ring? */
 static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__worker *w)
 {
-    w->tick += w->stretch;
+    w->tick += w->stretch.length;
+    weft__worker_look_hurried(w);
     struct weft_task *task = w->tick >= w->tick_max ? take_in_turn(w) : NULL;
     weft__worker_stretch(w);
     return task ? task : weft__worker_take_background(w);
@@ -213,7 +215,7 @@ static __attribute__((noinline)) struct weft_task *take_rest(struct weft__worker
 static inline __attribute__((always_inline)) struct weft_task *take(struct weft__worker *w)
 {
     struct weft_task *task = NULL;
-    if (__builtin_expect(--w->calm == 0, 0)) task = look_elsewhere(w);
+    if (__builtin_expect(--w->stretch.left == 0, 0)) task = look_elsewhere(w);
     if (!task && __builtin_expect(!weft__inbox_idle(&w->inbox), 0)) task = weft__inbox_take_in_turn(&w->inbox);
     if (__builtin_expect(task != NULL, 0)) return taken(w, task);
     task = take_queued(w);
@@ -265,8 +267,10 @@ void weft__worker_main(void *arg)
 
     w->here = weft__here();
     w->here->worker = w;
+    w->here->keeper = &w->keeper;
     w->here->stacks = &rt->stacks;
     w->here->magazine = &w->magazine;
+    w->here->draws = rt->opts.seed + w->index;
     struct weft__thread_stack stack = weft__thread_stack();
     weft__worker_inlines_on(w, stack.lo, stack.bytes);
     (void)weft__thread_set_timer_slack(1);
@@ -282,6 +286,7 @@ void weft__worker_main(void *arg)
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
+    w->here->keeper = NULL;
     w->here->stacks = NULL;
     w->here->magazine = NULL;
     if (rt->opts.on_thread_stop) rt->opts.on_thread_stop(rt, w->index);

@@ -4,6 +4,10 @@
  */
 #include "sys/lock.h"
 
+#if !defined(WEFT_MODEL)
+#include "sys/clock.h"
+#endif
+
 #if !defined(WEFT_MODEL) || defined(WEFT_MODEL_REAL_LOCK)
 
 /* Looks before sleeping. A pause is 5 to 25 ns; doubled, a waiter behind a preempted holder burns twice as long for nothing. */
@@ -21,6 +25,28 @@ void weft__lock_take_slow(struct weft__lock *lock)
     /* From here on the word says 2, also when we get the lock: a sleeper beside us may exist, and the next drop must look. */
     while (exchange_acquire(&lock->word, 2) != 0) { /* [lock] with drop */
         (void)weft__futex_wait(&lock->word, 2, WEFT__NEVER);
+    }
+}
+
+/* A sleep that nobody ends lasts this long. Doubled: a taker that met the one bad moment is late by twice as much; halved: one behind a preempted holder
+ * looks twice as often. */
+#define WEFT__LOCK_BRIEF_NS INT64_C(50000)
+
+#if defined(WEFT_MODEL)
+#define brief_end() INT64_C(0) /* the checker lets it time out whenever it likes */
+#else
+#define brief_end() (weft__clock_now() + WEFT__LOCK_BRIEF_NS)
+#endif
+
+void weft__lock_take_brief_slow(struct weft__lock *lock)
+{
+    for (int i = 0; i < WEFT__LOCK_SPINS; i++) {
+        uint32_t free = 0;
+        if (load_relaxed(&lock->word) == 0 && cas_acquire(&lock->word, &free, 1)) return; /* [lock] with drop_brief; the load is a hint */
+        cpu_pause();
+    }
+    while (exchange_acquire(&lock->word, 2) != 0) { /* [lock] with drop_brief */
+        (void)weft__futex_wait(&lock->word, 2, brief_end());
     }
 }
 

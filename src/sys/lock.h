@@ -68,6 +68,9 @@ static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank
 #define weft__lock_try_take(lock) model_try_lock(&(lock)->word)
 #define weft__lock_drop(lock)     model_unlock(&(lock)->word)
 
+#define weft__lock_take_brief(lock) model_lock(&(lock)->word)
+#define weft__lock_drop_brief(lock) model_unlock(&(lock)->word)
+
 #else
 
 void weft__lock_take_slow(struct weft__lock *lock);
@@ -92,6 +95,31 @@ static inline void weft__lock_drop(struct weft__lock *lock)
 {
     weft__lock_order_leave(lock);
     uint32_t was = exchange_release(&lock->word, 0); /* [lock] with take: publishes what was written under it */
+    weft_dassert(was != 0);
+    if (was == 2) weft__lock_drop_slow(lock);
+}
+
+/* ---- brief: for what is taken all day, hardly ever contended, and held for nanoseconds ----
+ *
+ * The drop is a store where nobody seems to sleep: half the read-modify-writes. A sleeper that comes between its look and its store is not woken; so
+ * sleepers sleep with a time-out, and such a one is late by WEFT__LOCK_BRIEF_NS. One lock is used either by these two or by those above. */
+void weft__lock_take_brief_slow(struct weft__lock *lock);
+
+static inline void weft__lock_take_brief(struct weft__lock *lock)
+{
+    uint32_t free = 0;
+    weft__lock_order_enter(lock);
+    if (!cas_acquire(&lock->word, &free, 1)) weft__lock_take_brief_slow(lock); /* [lock] with drop_brief */
+}
+
+static inline void weft__lock_drop_brief(struct weft__lock *lock)
+{
+    weft__lock_order_leave(lock);
+    if (__builtin_expect(load_relaxed(&lock->word) == 1, 1)) { /* relaxed: late by a moment, which the sleeper makes good */
+        store_release(&lock->word, 0);                         /* [lock] with take_brief */
+        return;
+    }
+    uint32_t was = exchange_release(&lock->word, 0); /* [lock] with take_brief */
     weft_dassert(was != 0);
     if (was == 2) weft__lock_drop_slow(lock);
 }

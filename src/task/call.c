@@ -10,6 +10,7 @@
 #include "sys/futex.h"
 #include "task/fiber.h"
 #include "task/here.h"
+#include "task/region.h"
 #include "task/waker.h"
 
 #include <dlfcn.h>
@@ -83,10 +84,19 @@ static void sleeper_done(struct sleeper *s, struct sleeper *spare)
     }
 }
 
+/* Fires the timers that are due, which may ring; answers when the next one is. */
+static int64_t look_at_timers(void)
+{
+    struct weft__keeper *keeper = weft__here()->own_keeper;
+    return keeper ? keeper->look(keeper) : WEFT__NEVER;
+}
+
 static void sleep_until_rung(struct sleeper *s)
 {
-    while (exchange_acquire(&s->rung, 0) == 0) { /* [call-ring] with sleeper_wake */
-        (void)weft__futex_wait(&s->rung, 0, WEFT__NEVER);
+    for (;;) {
+        int64_t until = look_at_timers();
+        if (exchange_acquire(&s->rung, 0) != 0) return; /* [call-ring] with sleeper_wake */
+        (void)weft__futex_wait(&s->rung, 0, until);
     }
 }
 
@@ -101,7 +111,8 @@ static weft_poll poll_on_thread(struct sleeper *s, weft_pollfn *poll, void *fram
         .yielded = false,
     };
     here->cx = &cx;
-    weft_poll answer = poll(frame, &cx);
+    weft_poll answer = weft__regions_poll(here->regions, poll, frame, &cx);
+    if (answer == WEFT_READY) weft__regions_pause(here->regions, &cx); /* the waker ends with this call */
     here->cx = NULL;
     *yielded = cx.yielded;
     return answer;
@@ -116,6 +127,8 @@ static void run_on_thread(weft_pollfn *poll, void *frame)
     while (poll_on_thread(s, poll, frame, &yielded) == WEFT_PENDING) {
         if (!yielded) sleep_until_rung(s);
     }
+    struct weft__keeper *keeper = weft__here()->own_keeper;
+    if (keeper) keeper->done(keeper);
     sleeper_done(s, &spare);
 }
 
@@ -190,7 +203,7 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
         return 0;
     }
     f->polling = true;
-    weft_poll answer = poll(frame, here->cx);
+    weft_poll answer = weft__fiber_poll_inside(f, poll, frame, here->cx);
     f->polling = false;
     return answer == WEFT_READY ? 0 : weft__fiber_wait(f, poll, frame);
 }

@@ -75,7 +75,7 @@ WEFT__JUMPS_BACK int weft__fiber_wait(struct weft__fiber *f, weft_pollfn *poll, 
     for (;;) {
         suspend();
         f->polling = true;
-        weft_poll answer = poll(frame, weft__here()->cx);
+        weft_poll answer = weft__fiber_poll_inside(f, poll, frame, weft__here()->cx);
         f->polling = false;
         if (answer == WEFT_READY) return 0;
     }
@@ -156,6 +156,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->own_pool = !lent;
     f->thrown = (struct weft__thrown){.caught = NULL};
     f->pin_blocks = 0;
+    f->regions = NULL;
     f->running = false;
     f->polling = false;
     f->ended = false;

@@ -38,6 +38,7 @@
 #include "sys/stack.h"
 #include "task/context.h"
 #include "task/fiber_hooks.h"
+#include "task/region.h"
 #include "task/thrown.h"
 #include "types.h"
 
@@ -54,6 +55,7 @@ struct weft__fiber {
     struct weft__stacks *pool; /* the stack's home, which need not be the last poller's */
     bool own_pool;             /* the pool is this fiber's alone */
     uint32_t pin_blocks;       /* that it is inside of (sched/place.c) */
+    struct weft__region *regions; /* that it is inside of; the innermost (task/region.h) */
     bool running;
     bool polling; /* a frame is polled on its stack: it must not be suspended now */
     bool ended;
@@ -65,6 +67,15 @@ struct weft__fiber {
  * again, perhaps on another thread: everything that came from weft__here() is stale.
  * Context: fiber, no lock held. */
 int weft__fiber_suspend(void);
+
+/* Polls a frame on the fiber's stack, inside of its regions. */
+static inline weft_poll weft__fiber_poll_inside(struct weft__fiber *f, weft_pollfn *poll, void *frame,
+                                                weft_cx *cx)
+{
+    if (__builtin_expect(f->regions != NULL, 0))
+        return weft__regions_poll(f->regions, poll, frame, cx);
+    return poll(frame, cx);
+}
 
 /* The fiber that this thread is on has polled a frame, which answered PENDING: suspend it until that one answers READY.
  * Returns 0: so that a caller can end with it. */

@@ -8,6 +8,7 @@
 #ifndef WEFT_TASK_HERE_H
 #define WEFT_TASK_HERE_H
 
+#include "base/rand.h"
 #include "types.h"
 
 #if defined(__clang__)
@@ -29,5 +30,11 @@ static inline struct weft__here *weft__here(void)
 #else
 struct weft__here *weft__here(void);
 #endif
+
+/* A number in [0, bound), for fairness alone: splitmix64 of a count. The same seed gives the same numbers. */
+static inline uint32_t weft__here_draw(uint32_t bound)
+{
+    return (uint32_t)(((weft__rand_split(&weft__here()->draws) >> 32) * bound) >> 32);
+}
 
 #endif

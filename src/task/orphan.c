@@ -24,6 +24,7 @@ void weft__orphan_here(void)
     left_a_worker = true;
     left_task = here->task ? here->task->site : NULL;
     here->worker = NULL;
+    here->keeper = NULL;
     here->task = NULL;
     here->cx = NULL;
     here->fiber = NULL;

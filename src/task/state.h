@@ -20,6 +20,7 @@
  *     ALIVE                      -> ALIVE SCHED CANCELLED       [cancel]      acq_rel RMW     enqueue
  *     ALIVE SCHED                -> + NOTIFIED CANCELLED        [cancel]      acq_rel RMW     nothing
  *     CANCELLED or COMPLETE      -> same                        [cancel]      acq_rel RMW     nothing
+ *       (with CANCELLED comes LATE, if the reason is a deadline that has passed)
  *     ALIVE SCHED                -> same                        [begin_poll]  relaxed load    poll it
  *     ALIVE SCHED NOTIFIED       -> - NOTIFIED                  [begin_poll]  acquire RMW     poll it
  *     ALIVE SCHED                -> ALIVE                       [end_poll]    release RMW     not touch it again
@@ -66,6 +67,7 @@
 #include "base/atomic.h"
 #include "types.h"
 
+#include <errno.h>
 #include <stdint.h>
 
 #define WEFT__STATE_ALIVE     UINT64_C(0x0001) /* the block holds a task */
@@ -77,8 +79,9 @@
 #define WEFT__STATE_TAKEN     UINT64_C(0x0040) /* the completer has taken that waker and claims it */
 #define WEFT__STATE_DETACHED  UINT64_C(0x0080) /* the handle was dropped: nobody will read the result */
 #define WEFT__STATE_WATCHED   UINT64_C(0x0100) /* somebody watches or did: task/watchers.h; for life */
+#define WEFT__STATE_LATE      UINT64_C(0x0200) /* with CANCELLED: a deadline has passed; for life */
 #define WEFT__STATE_SPENT     UINT64_C(0x8000) /* debug builds: the handle was spent (sched/spent.h) */
-#define WEFT__STATE_KNOWN     UINT64_C(0x81ff) /* all of these */
+#define WEFT__STATE_KNOWN     UINT64_C(0x83ff) /* all of these */
 #define WEFT__STATE_FLAGS     UINT64_C(0xffff)
 
 #define WEFT__STATE_REF_SHIFT 16
@@ -99,6 +102,9 @@ enum weft__state_next {
  * ENQUEUE or NOTHING. */
 enum weft__state_next weft__state_cancel(struct weft_task *task);
 
+/* The same with a reason: -ECANCELED or -ETIME. */
+enum weft__state_next weft__state_cancel_for(struct weft_task *task, int why);
+
 /* The same by id, for those who hold neither lock nor reference (a sweep of the slab): nothing
  * happens unless a task of that generation lives in the block. The block must stay mapped. ENQUEUE
  * or NOTHING. */
@@ -118,6 +124,13 @@ static inline uint32_t weft__state_references_of(uint64_t word)
 static inline uint32_t weft__state_generation_of(uint64_t word)
 {
     return (uint32_t)(word >> WEFT__STATE_GEN_SHIFT);
+}
+
+/* Why a task whose word this is should stop: 0, -ECANCELED or -ETIME. */
+static inline int weft__state_why(uint64_t word)
+{
+    if (__builtin_expect(!(word & WEFT__STATE_CANCELLED), 1)) return 0;
+    return word & WEFT__STATE_LATE ? -ETIME : -ECANCELED;
 }
 
 /* The holder of SCHED starts a poll. Answers the word, for its CANCELLED: a cancel that is not in

@@ -23,14 +23,9 @@ FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 # What blocks need and the headers do not have yet, by a name that tells when they do.
 WAITING = {
-    "weft_time": """
-typedef int64_t weft_time;
-#define weft_secs(n) ((weft_time)((n) * 1000000000LL))
-""",
-    "weft_sleep": """
-struct weft_sleep { WEFT_FRAME(int); weft_time ns; };
-weft_pollfn weft_sleep_poll;
-int weft_sleep(weft_time ns);
+    "weft_recv": """
+struct weft_recv { WEFT_FRAME(int); void *chan; void *into; };
+weft_pollfn weft_recv_poll;
 """,
 }
 
@@ -39,12 +34,12 @@ WHOLE = [(None, "", "")]
 
 SERVED = {
     "#include <weft/weft.h>": {
-        "needs": ["weft_time", "weft_sleep"],
+        "needs": [],
         "program": "7\n",
         "parts": WHOLE,
     },
     "struct delayed_sum {": {
-        "needs": ["weft_time", "weft_sleep"],
+        "needs": [],
         "parts": [
             (None, "", ""),
             ("weft_task *t", "int spawn_it(void);\nint spawn_it(void) {\n", "\nreturn weft_detach(t); }\n"),
@@ -68,6 +63,46 @@ extern void *gl, *db;
 """,
         "parts": [(None, "", "\nint run_it(void);\nint run_it(void) { return this_request() ? app() : 0; }\n")],
     },
+    "WEFT_TIMEOUT(": {
+        "needs": ["weft_recv"],
+        "before": """
+int fetch(const char *url, void *page);
+int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy);
+int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy)
+{
+int r = 0;
+""",
+        "parts": [(None, "", "\nreturn r + job; }\n")],
+    },
+    "weft_await(f->to, weft_timeout": {
+        "needs": ["weft_recv"],
+        "before": """
+struct fetch { WEFT_FRAME(int); const char *url; };
+weft_pollfn fetch_poll;
+struct say_goodbye { WEFT_FRAME(int); void *c; };
+weft_pollfn say_goodbye_poll;
+struct awaits {
+    WEFT_FRAME(int); const char *url; void *jobs, *c; int job; weft_token *stop;
+    struct weft_timeout to; struct weft_select sel; struct weft_shield sh;
+    struct fetch get; struct say_goodbye bye; struct weft_recv rx; struct weft_token_wait quit;
+};
+weft_async(awaits) { weft_begin;
+""",
+        "parts": [(None, "", "\nweft_return(0); weft_end; }\n")],
+    },
+    "WEFT_UNTIL(": {
+        "needs": ["weft_recv"],
+        "before": """
+int serve(void *listener);
+struct beat { WEFT_FRAME(int); };
+weft_pollfn beat_poll;
+int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job);
+int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job)
+{
+struct weft_recv rx; struct weft_sleep quiet; struct beat heart; int r = 0;
+""",
+        "parts": [(None, "", "\nreturn r + job; }\n")],
+    },
     "int sum = weft_run": {
         "needs": [],
         "before": """
@@ -89,8 +124,6 @@ struct awaits { WEFT_FRAME(int); const char *path; int r; struct weft_join join;
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",
-    "WEFT_TIMEOUT(": "deadlines and select",
-    "weft_await(f->to, weft_timeout": "deadlines and select, stackless",
     "typedef WEFT_CHAN(": "channels, locks, the blocking pool, files",
 }
 

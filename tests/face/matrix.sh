@@ -40,6 +40,10 @@ for compiler in gcc clang-19; do
             # shellcheck disable=SC2086
             build_and_run "$compiler" $flags "$program" "$work"/*.c.o
         done
+        for program in tests/face/library/*.c; do # needs the library to run: tests/face/CMakeLists.txt
+            # shellcheck disable=SC2086
+            "$compiler" -g -Iinclude -iquote tests/face -D_GNU_SOURCE $warn $flags -c "$program" -o "$work/library.o" || failed "$compiler $flags $program"
+        done
     done
 done
 for compiler in g++ clang++-19; do
@@ -50,6 +54,8 @@ for compiler in g++ clang++-19; do
         done
         # shellcheck disable=SC2086
         build_and_run "$compiler" $flags tests/face/calls.cc "$work"/*.c.o
+        # shellcheck disable=SC2086
+        "$compiler" -g -Iinclude $warn $flags -c tests/face/library/calls.cc -o "$work/library.o" || failed "$compiler $flags calls.cc of the library"
     done
 done
 echo "$runs programs built and run, $failures failed"

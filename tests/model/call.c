@@ -24,6 +24,7 @@ static struct weft__here here_of_the_sleeper; /* the only thread that asks */
 #pragma clang diagnostic ignored "-Wstring-conversion" /* weft_dassert(!"what cannot be") is fine */
 #endif
 #include "task/call.c"
+#include "task/region.c"
 #include "task/state.c"
 #include "task/waker.c"
 

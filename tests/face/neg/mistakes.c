@@ -42,6 +42,8 @@ struct a {
     struct other o;
     struct weft_join j;
     struct numbers g;
+    struct weft_select sel;
+    struct weft_timeout to;
     weft_task *t;
     int got;
 };
@@ -95,6 +97,22 @@ int calls(void)
     return weft_detach(weft_spawn(too_wide));
 #elif MISTAKE == 17 /* an option of weft_go that does not exist. expect: named .stack.|designator .stack. */
     return weft_detach(weft_go_as((.stack = 5), two, 1, "x"));
+#elif MISTAKE == 20 /* an arm that is no arm. expect: makes pointer from integer|incompatible|initializing */
+    return weft_select(three);
+#elif MISTAKE == 21 /* wait for something that is no token. expect: incompatible */
+    return weft_token_wait(&three);
+#elif MISTAKE == 22 /* keep what may hold something. expect: weft_wait may hold something; only timers, intervals and tokens are kept */
+    struct weft_wait w;
+    return weft_select(weft_keep(w, weft_wait));
+#elif MISTAKE == 23 /* an arm in the frame of another function. expect: incompatible */
+    struct weft_wait w;
+    return weft_select(weft_arm(w, weft_yield));
+#elif MISTAKE == 24 /* an arm with an argument that does not exist. expect: named .nanos.|designator .nanos. */
+    struct weft_sleep s;
+    return weft_select(weft_arm(s, weft_sleep, .nanos = 1));
+#elif MISTAKE == 25 /* keep in the frame of another function. expect: incompatible|distinct pointer types */
+    struct weft_wait w;
+    return weft_select(weft_keep(w, weft_sleep));
 #elif MISTAKE == 19 /* wait for something that is no task. expect: incompatible */
     return weft_wait(&three);
 #elif MISTAKE == 18 /* join into something that is no pointer. expect: invalid type argument|requires pointer operand */
@@ -130,6 +148,21 @@ int calls(void)
 #define BODY weft_await(f->j, weft_join, f->t, &f->got, sizeof(f->got), 1)
 #elif MISTAKE == 42 /* join with an argument that does not exist. expect: named .size.|designator .size. */
 #define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got, .size = 4)
+#elif MISTAKE == 43 /* a block of a fiber. expect: WEFT_TIMEOUT is for fibers and threads */
+#define BODY WEFT_TIMEOUT(weft_ms(5)) weft_await(f->s, weft_yield)
+#elif MISTAKE == 44 /* expect: WEFT_SHIELD is for fibers and threads */
+#define BODY WEFT_SHIELD(weft_ms(5)) f->got = 1
+#elif MISTAKE == 45 /* expect: WEFT_UNTIL is for fibers and threads */
+#define BODY WEFT_UNTIL(NULL) f->got = 1
+#elif MISTAKE == 46 /* expect: weft_select.. is for fibers and threads */
+#define BODY f->got = weft_select(weft_arm(f->s, weft_yield))
+#elif MISTAKE == 47 /* expect: weft_sleep.. is for fibers and threads */
+#define BODY f->got = weft_sleep(1)
+#elif MISTAKE == 48 /* nine arms. expect: excess */
+#define BODY weft_await(f->sel, weft_select, .arm = {A, A, A, A, A, A, A, A, A})
+#define A weft_arm(f->s, weft_yield)
+#elif MISTAKE == 49 /* a timeout of no child. expect: incompatible|invalid initializer|initializing */
+#define BODY weft_await(f->to, weft_timeout, weft_ms(5), f->s)
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * clock - pause, resume, advance, and the clock that moves when all is idle; the idea is in clock.h.
+ */
+#include "sched/clock.h"
+
+#include "sched/sched.h"
+
+#include <weft/time.h>
+
+#include <errno.h>
+
+void weft__clock_init(struct weft__clock *clock, bool paused)
+{
+    weft__lock_init(&clock->lock, WEFT__RANK_RT);
+    store_relaxed(&clock->shift, 0); /* relaxed, all: not shared yet */
+    store_relaxed(&clock->holds, 0);
+    store_relaxed(&clock->moving, false);
+    store_relaxed(&clock->frozen, paused ? weft__clock_now() : WEFT__CLOCK_RUNS);
+}
+
+/* ---- wheels ---- */
+
+/* The earliest deadline of all; INT64_MIN: one of them has something to do before that is known. */
+static int64_t earliest(struct weft_rt *rt)
+{
+    int64_t first = WEFT__NEVER;
+    for (uint32_t i = 0; i <= rt->worker_count; i++) {
+        int64_t next = weft__wheel_next(&rt->wheels[i]);
+        if (next < first) first = next;
+    }
+    return first;
+}
+
+/* Everything that is due at the time that it is. */
+static uint32_t fire_all(struct weft_rt *rt)
+{
+    uint32_t fired = 0;
+    for (uint32_t i = 0; i <= rt->worker_count; i++) {
+        do {
+            fired += weft__wheel_look(rt, &rt->wheels[i]);
+        } while (weft__wheel_next(&rt->wheels[i]) <= weft__clock_read(&rt->clock));
+    }
+    return fired;
+}
+
+/* ---- idle ---- */
+
+static bool queues_are_empty(struct weft_rt *rt)
+{
+    if (!weft__inject_empty(&rt->inject) || !weft__inject_empty(&rt->background)) return false;
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        struct weft__worker *w = &rt->workers[i];
+        if (weft__worker_queued(w) > 0 || !weft__inbox_empty(&w->inbox)) return false;
+    }
+    return true;
+}
+
+/* Twice asleep, with the queues in between: whoever was awake meanwhile went to sleep again, which it
+ * does only if there is nothing. A current-thread runtime is idle for the one who turns it if its
+ * queues are empty, and for others if nobody turns it: nothing happens in it then. */
+static bool all_idle(struct weft_rt *rt)
+{
+    if (load_relaxed(&rt->clock.holds) > 0) return false; /* relaxed: who holds it keeps a task waiting */
+    if (rt->current_thread) {
+        struct weft__worker *w = weft__here()->worker;
+        bool turns_it = w && w->rt == rt;
+        return turns_it ? queues_are_empty(rt) : !load_relaxed(&rt->turning); /* relaxed: a hint */
+    }
+    if (weft__idle_sleeping(&rt->idle) < rt->worker_count || !queues_are_empty(rt)) return false;
+    return weft__idle_sleeping(&rt->idle) == rt->worker_count;
+}
+
+static bool move_if_idle(struct weft_rt *rt, int64_t limit)
+{
+    int64_t now = load_relaxed(&rt->clock.frozen); /* relaxed: the CAS tells if it is old */
+    if (now == WEFT__CLOCK_RUNS || !all_idle(rt)) return false;
+    if (fire_all(rt) > 0) return true; /* they are for the time that it is */
+    int64_t next = earliest(rt);
+    if (next == WEFT__NEVER) return false;
+    if (next > limit) next = limit;
+    /* relaxed: a time, and nothing else */
+    if (next > now && !cas_relaxed(&rt->clock.frozen, &now, next)) return false;
+    return fire_all(rt) > 0 || next > now;
+}
+
+bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit)
+{
+    struct weft__clock *clock = &rt->clock;
+
+    if (__builtin_expect(!weft__clock_stands(clock), 1)) return false;
+    if (exchange_acquire(&clock->moving, true)) return false; /* [clock-move] with the end below */
+    bool moved = move_if_idle(rt, limit);
+    store_release(&clock->moving, false); /* [clock-move] with the beginning: what it has queued */
+    return moved;
+}
+
+/* ---- what the program says ---- */
+
+static struct weft_rt *rt_of(weft_rt *rt)
+{
+    if (!rt) rt = weft_rt_current();
+    return rt;
+}
+
+/* The workers sleep until a time that is not theirs any more. */
+static void rouse(struct weft_rt *rt)
+{
+    for (uint32_t i = 0; i < rt->worker_count; i++) weft__unpark(&rt->workers[i].park);
+    if (rt->current_thread) weft__rt_signal(rt);
+}
+
+int weft_clock_pause(weft_rt *rt)
+{
+    rt = rt_of(rt);
+    if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    struct weft__clock *clock = &rt->clock;
+    weft__lock_take(&clock->lock);
+    bool runs = !weft__clock_stands(clock);
+    if (runs) store_relaxed(&clock->frozen, weft__clock_read(clock)); /* relaxed: a time, and nothing else */
+    weft__lock_drop(&clock->lock);
+    if (runs) rouse(rt);
+    return runs ? 0 : -EALREADY;
+}
+
+/* Holds: the clock's lock. It may be moved for being idle meanwhile. */
+static void let_run(struct weft__clock *clock)
+{
+    int64_t now = load_relaxed(&clock->frozen); /* relaxed: the CAS tells if it is old */
+    do {
+        store_relaxed(&clock->shift, now - weft__clock_now()); /* relaxed: ordered by the CAS */
+    } while (!cas_release(&clock->frozen, &now, WEFT__CLOCK_RUNS)); /* [rt-clock] with read: the shift */
+}
+
+int weft_clock_resume(weft_rt *rt)
+{
+    rt = rt_of(rt);
+    if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    struct weft__clock *clock = &rt->clock;
+    weft__lock_take(&clock->lock);
+    bool stands = weft__clock_stands(clock);
+    if (stands) let_run(clock);
+    weft__lock_drop(&clock->lock);
+    if (stands) rouse(rt);
+    return stands ? 0 : -EALREADY;
+}
+
+/* One step: to the next deadline, or to the end. False: that was the last. */
+static bool step_towards(struct weft_rt *rt, int64_t target)
+{
+    int64_t now = load_relaxed(&rt->clock.frozen); /* relaxed: the CAS tells if it is old */
+    if (now == WEFT__CLOCK_RUNS || now >= target) return false;
+    (void)fire_all(rt);
+    int64_t next = earliest(rt);
+    if (next > target) next = target;
+    if (next > now) (void)cas_relaxed(&rt->clock.frozen, &now, next); /* relaxed: a time, and nothing else */
+    (void)fire_all(rt);
+    return true;
+}
+
+int weft_clock_advance(weft_rt *rt, weft_time ns)
+{
+    int64_t target;
+
+    rt = rt_of(rt);
+    if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    int64_t now = load_relaxed(&rt->clock.frozen); /* relaxed: a time, and nothing else */
+    if (now == WEFT__CLOCK_RUNS || ns < 0) return -EINVAL;
+    if (__builtin_add_overflow(now, ns, &target)) target = WEFT__NEVER - 1;
+    while (step_towards(rt, target)) {
+    }
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * clock - what time it is in a runtime: the system's, moved by a constant; or a time that stands
+ * still until somebody moves it.
+ *
+ *     runs      now = the system's monotonic clock + shift
+ *     stands    now = frozen
+ *     runs   -> stands    [pause]      at the time that it is
+ *     stands -> runs      [resume]     from the time at which it stands: shift makes up for the rest
+ *     stands -> stands    [advance]    later by so much
+ *     stands -> stands    [idle]       at the next deadline, if nothing else is left to do
+ * Time never goes backwards, but for the moment of a pause: who has read the clock just then may have
+ * read a little more than it stands at. Wheels stand still meanwhile (time/wheel.h).
+ *
+ * IDLE  A runtime whose clock stands moves it itself when all its workers sleep and no queue holds
+ * anything: to the earliest deadline of all wheels, no further. The worker that falls asleep last
+ * does it: each marks itself asleep by a read-modify-write of one word and looks behind its fence, so
+ * the last one sees all the others. It drives all wheels itself, in their order, so what becomes due
+ * at one time is queued by one thread. `holds` keeps it from happening: something is under way that
+ * the queues do not show, a blocking job.
+ *
+ * Threads: any. Pairs: [rt-clock] resume -> readers: the shift.
+ */
+#ifndef WEFT_SCHED_CLOCK_H
+#define WEFT_SCHED_CLOCK_H
+
+#include "base/atomic.h"
+#include "sys/clock.h"
+#include "sys/futex.h"
+#include "sys/lock.h"
+
+#include <stdbool.h>
+
+struct weft_rt;
+
+#define WEFT__CLOCK_RUNS INT64_MIN /* in `frozen` */
+
+struct weft__clock {
+    /* on a line that is hardly ever written: each reading looks at it */
+    WEFT__CACHE_ALIGNED _Atomic int64_t frozen; /* the time at which it stands, or RUNS  [rt-clock] */
+    _Atomic int64_t shift;                      /* beyond the system's clock */
+    _Atomic uint32_t holds;   /* while above zero it is not moved for being idle */
+    _Atomic bool moving;      /* somebody moves it for being idle: one at a time */
+    struct weft__lock lock;   /* rank rt; pause and resume, one at a time */
+};
+
+void weft__clock_init(struct weft__clock *clock, bool paused);
+
+static inline int64_t weft__clock_read(const struct weft__clock *clock)
+{
+    int64_t frozen = load_acquire(&clock->frozen); /* [rt-clock] with resume */
+    if (__builtin_expect(frozen != WEFT__CLOCK_RUNS, 0)) return frozen;
+    return weft__clock_now() + load_relaxed(&clock->shift); /* relaxed: ordered by the load above */
+}
+
+/* Does it stand? A hint. */
+static inline bool weft__clock_stands(const struct weft__clock *clock)
+{
+    return load_relaxed(&clock->frozen) != WEFT__CLOCK_RUNS; /* relaxed: a hint */
+}
+
+/* A wheel's next look as a deadline of the system's clock, for the kernel; 0: now. What is in the
+ * future does not come while the clock stands. */
+static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int64_t when)
+{
+    if (when == INT64_MIN) return 0; /* a wheel's way to say that there is something to do now */
+    if (when == WEFT__NEVER || weft__clock_stands(clock)) return WEFT__NEVER;
+    int64_t system = when - load_relaxed(&clock->shift); /* relaxed: who changes it wakes all who sleep */
+    return system < 0 ? 0 : system;
+}
+
+/* If all workers sleep, nothing is queued, and the clock stands: move it to the next deadline, but not
+ * beyond `limit`, and fire what is due there; onto the queues of the worker that calls, if it is one.
+ * True: it was moved, or something fired. */
+bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
+
+/* While held, the clock is not moved for being idle. For what runs beside the workers. */
+static inline void weft__clock_hold(struct weft__clock *clock)
+{
+    (void)fetch_add_relaxed(&clock->holds, 1); /* relaxed: the caller is a task that runs, or holds one */
+}
+
+static inline void weft__clock_release(struct weft__clock *clock)
+{
+    (void)fetch_sub_relaxed(&clock->holds, 1); /* relaxed: the wake that follows makes a worker look */
+}
+
+#endif

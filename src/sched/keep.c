@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * keep - looking at wheels; the idea is in keep.h.
+ */
+#include "sched/keep.h"
+
+#include "base/alloc.h"
+#include "sched/sched.h"
+
+#include <weft/time.h>
+
+#include <errno.h>
+
+/* ---- a runtime's wheels ---- */
+
+int weft__wheels_new(struct weft_rt *rt)
+{
+    size_t count = rt->worker_count + 1; /* the last is for threads outside */
+
+    rt->wheels = weft__alloc_aligned(count * sizeof(struct weft__wheel), WEFT__CACHE_LINE);
+    if (!rt->wheels) return -ENOMEM;
+    for (size_t i = 0; i < count; i++) weft__wheel_init(&rt->wheels[i], weft__clock_read(&rt->clock));
+    return 0;
+}
+
+void weft__wheels_free(struct weft_rt *rt)
+{
+    for (uint32_t i = 0; i <= rt->worker_count; i++) weft__wheel_done(&rt->wheels[i]);
+    weft__free(rt->wheels);
+}
+
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
+{
+    struct weft__reading reading;
+
+    if (weft__wheel_idle(wheel)) return 0;
+    bool some = weft__wheel_gather(wheel, &reading);
+    int64_t now = weft__clock_read(&rt->clock);
+    if (!some && !weft__wheel_due(wheel, now)) return 0;
+    return weft__wheel_expire(wheel, &reading, now, WEFT__WHEEL_BATCH, &weft__sched);
+}
+
+/* ---- workers ---- */
+
+static int64_t worker_now(const struct weft__keeper *keeper)
+{
+    const struct weft__worker *w = weft__container_of(keeper, struct weft__worker, keeper);
+    return weft__clock_read(&w->rt->clock);
+}
+
+void weft__keeper_init(struct weft__worker *w)
+{
+    w->keeper = (struct weft__keeper){
+        .wheels = w->rt->wheels,
+        .stretch = &w->stretch,
+        .mine = w->index,
+        .now = worker_now,
+    };
+}
+
+uint32_t weft__worker_look(struct weft__worker *w)
+{
+    return weft__wheel_look(w->rt, &w->rt->wheels[w->index]);
+}
+
+int64_t weft__worker_next_look(struct weft__worker *w)
+{
+    struct weft__wheel *wheel = &w->rt->wheels[w->index];
+    if (weft__wheel_idle(wheel)) return WEFT__NEVER;
+    return weft__clock_to_system(&w->rt->clock, weft__wheel_next(wheel));
+}
+
+void weft__worker_look_hurried(struct weft__worker *w)
+{
+    if (!w->stretch.hurried) return;
+    w->stretch.hurried = false;
+    (void)weft__worker_look(w);
+}
+
+bool weft__worker_has_due(const struct weft__worker *w)
+{
+    const struct weft__wheel *wheel = &w->rt->wheels[w->index];
+    return !weft__wheel_idle(wheel) && weft__wheel_due(wheel, weft__clock_read(&w->rt->clock));
+}
+
+/* ---- threads outside ---- */
+
+/* A thread's keeper, and what it needs. */
+struct outside {
+    struct weft__keeper keeper;
+    struct weft_rt *rt;        /* that it had entered when it was last asked; NULL: none */
+    struct weft__wheel *wheel; /* its own, once it needed one; NULL: not yet */
+    struct weft__stretch stretch;    /* nobody looks at it */
+};
+
+static struct outside *outside_of(const struct weft__keeper *keeper)
+{
+    return weft__container_of(keeper, struct outside, keeper);
+}
+
+static int64_t outside_now(const struct weft__keeper *keeper)
+{
+    const struct weft_rt *rt = outside_of(keeper)->rt;
+    return rt ? weft__clock_read(&rt->clock) : weft__clock_now();
+}
+
+/* On the system's clock, in the thread's own wheel. */
+static int64_t look_alone(struct weft__wheel *wheel)
+{
+    struct weft__reading reading;
+
+    if (weft__wheel_idle(wheel)) return WEFT__NEVER;
+    (void)weft__wheel_gather(wheel, &reading);
+    (void)weft__wheel_expire(wheel, &reading, weft__clock_now(), WEFT__WHEEL_BATCH, &weft__sched);
+    int64_t next = weft__wheel_next(wheel);
+    return next < 0 ? 0 : next;
+}
+
+/* The clock stands, and somebody in the runtime is awake, or sleeps without having seen our timer: it is to look once more before it sleeps on. */
+static void make_it_look(struct weft_rt *rt)
+{
+    if (rt->current_thread) {
+        weft__unpark(&rt->workers[0].park);
+    } else {
+        weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
+    }
+}
+
+/* In the wheel of all threads that have entered the runtime. If its clock stands, this thread may be
+ * all that it has to wait for. */
+static int64_t look_with_others(struct weft_rt *rt)
+{
+    struct weft__wheel *wheel = &rt->wheels[rt->worker_count];
+
+    if (weft__wheel_idle(wheel)) return WEFT__NEVER;
+    (void)weft__wheel_look(rt, wheel);
+    if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
+    if (weft__clock_stands(&rt->clock)) make_it_look(rt);
+    return weft__clock_to_system(&rt->clock, weft__wheel_next(wheel));
+}
+
+static int64_t outside_look(struct weft__keeper *keeper)
+{
+    struct outside *o = outside_of(keeper);
+    return o->rt ? look_with_others(o->rt) : look_alone(o->wheel);
+}
+
+static void outside_done(struct weft__keeper *keeper)
+{
+    struct outside *o = outside_of(keeper);
+
+    weft__here()->own_keeper = NULL;
+    if (o->wheel) weft__wheel_done(o->wheel);
+    weft__free(o->wheel);
+    weft__free(o);
+}
+
+static struct outside *outside_new(void)
+{
+    struct outside *o = weft__alloc(sizeof(*o));
+
+    if (!o) return NULL;
+    o->keeper = (struct weft__keeper){
+        .stretch = &o->stretch,
+        .now = outside_now,
+        .look = outside_look,
+        .done = outside_done,
+    };
+    weft__here()->own_keeper = &o->keeper;
+    return o;
+}
+
+static bool own_wheel(struct outside *o)
+{
+    if (o->wheel) return true;
+    o->wheel = weft__alloc_aligned(sizeof(*o->wheel), WEFT__CACHE_LINE);
+    if (o->wheel) weft__wheel_init(o->wheel, weft__clock_now());
+    return o->wheel != NULL;
+}
+
+struct weft__keeper *weft__keeper_outside(void)
+{
+    struct weft__here *here = weft__here();
+    struct outside *o = here->own_keeper ? outside_of(here->own_keeper) : outside_new();
+
+    if (!o) return NULL;
+    o->rt = here->entered;
+    if (!o->rt && !own_wheel(o)) return NULL;
+    o->keeper.wheels = o->rt ? o->rt->wheels : o->wheel;
+    o->keeper.mine = o->rt ? o->rt->worker_count : 0;
+    return &o->keeper;
+}
+
+weft_time weft_now(void)
+{
+    const struct weft__here *here = weft__here();
+    const struct weft_rt *rt = here->worker ? here->worker->rt : here->entered;
+    return rt ? weft__clock_read(&rt->clock) : weft__clock_now();
+}

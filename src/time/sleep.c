@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sleep - let time pass: a leaf of 40 bytes, of which 32 are its timer.
+ *
+ * The argument lies where the timer has its deadline, and the number of the wheel, an odd one, in the
+ * frame's `weft__at`; so weft_sleep and weft_sleep_until are one struct to this file.
+ *     weft__at == 0     not begun
+ *     weft__at == -1    not begun, and its argument is a deadline
+ *     weft__at above    armed in that wheel, or fired and not yet taken
+ * A waiting leaf: given up, it takes its timer out and settles at once.
+ * A sleep that is over at its first poll costs budget, so that a loop of such still lets others run.
+ */
+#include <weft/time.h>
+
+#include "task/call.h"
+#include "time/keeper.h"
+
+#include <errno.h>
+
+/* What both frames are. */
+struct sleep {
+    int32_t at; /* weft__at: the wheel's home number */
+    int ret;
+    struct weft__timer timer; /* `when` is the argument */
+};
+
+#define SAME_PLACE(type, arg)                                                                      \
+    _Static_assert(sizeof(struct type) == sizeof(struct sleep), "a sleep is 40 bytes");            \
+    _Static_assert(offsetof(struct type, weft__at) == offsetof(struct sleep, at), "as above");     \
+    _Static_assert(offsetof(struct type, ret) == offsetof(struct sleep, ret), "as above");         \
+    _Static_assert(offsetof(struct type, arg) == offsetof(struct sleep, timer.when), "as above")
+
+SAME_PLACE(weft_sleep, ns);
+SAME_PLACE(weft_sleep_until, at);
+_Static_assert(sizeof(struct weft_sleep) == 40, "a sleeping task fits a block of 128 bytes");
+
+/* Its end was moved before it began: the argument is a deadline. Odd, as it must be, and no home. */
+#define MOVED INT32_C(-1)
+
+/* Polled once more, it is over at once. */
+static weft_poll ends(struct sleep *f, int ret)
+{
+    f->at = 0;
+    f->timer.when = 0;
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+/* Over before it began. Without budget it lets others run first. */
+static weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
+{
+    if (cx->budget == 0) {
+        cx->yielded = true;
+        return WEFT_PENDING;
+    }
+    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    return ends(f, 0);
+}
+
+static weft_poll begins(struct sleep *f, weft_cx *cx, bool relative)
+{
+    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->probe) return WEFT_PENDING; /* what it is asked for is whether it is over, and it has not begun */
+    if (relative && f->timer.when <= 0) return ends_at_once(f, cx);
+    struct weft__keeper *keeper = weft__keeper_here();
+    if (!keeper) return ends(f, -ENOMEM);
+    weft__timer_init(&f->timer);
+    f->at = relative ? weft__keeper_arm_after(keeper, &f->timer, f->timer.when, cx->waker)
+                     : weft__keeper_arm_at(keeper, &f->timer, f->timer.when, cx->waker);
+    return WEFT_PENDING;
+}
+
+/* Polled again: by its timer, or for a reason that is none of its business. */
+static weft_poll goes_on(struct sleep *f, weft_cx *cx)
+{
+    if (weft__timer_take_granted(&f->timer)) return ends(f, 0);
+    struct weft__wheel *wheel = weft__keeper_wheel(weft__keeper_here(), f->at);
+    if (!cx->why) return weft__wheel_fired(wheel, &f->timer) ? ends(f, 0) : WEFT_PENDING;
+    return ends(f, weft__wheel_cancel(wheel, &f->timer) ? 0 : weft_cx_cancelled(cx));
+}
+
+static weft_poll poll(struct sleep *f, weft_cx *cx, bool relative)
+{
+    if (f->at > 0) return goes_on(f, cx);
+    return begins(f, cx, relative && f->at != MOVED);
+}
+
+weft_poll weft_sleep_poll(void *frame, weft_cx *cx)
+{
+    return poll(frame, cx, true);
+}
+
+weft_poll weft_sleep_until_poll(void *frame, weft_cx *cx)
+{
+    return poll(frame, cx, false);
+}
+
+/* ---- reset ----------------------------------------------------------------------------------- */
+
+/* One that is under way is armed anew where it is polled now: its waker is the one it had. */
+static void move_end(struct sleep *f, int64_t when)
+{
+    if (f->at <= 0) {
+        f->at = MOVED;
+        f->timer.when = when;
+        return;
+    }
+    struct weft__keeper *keeper = weft__keeper_here();
+    /* relaxed: the waker's part of it changes with arm alone, by this task */
+    struct weft_waker waker = {load_relaxed(&f->timer.word) & ~WEFT__TIMER_BITS};
+    (void)weft__wheel_cancel(weft__keeper_wheel(keeper, f->at), &f->timer);
+    f->at = weft__keeper_arm_at(keeper, &f->timer, when, waker);
+}
+
+void weft_sleep_reset(struct weft_sleep *sleep, weft_time at)
+{
+    move_end((struct sleep *)(void *)sleep, at);
+}
+
+void weft_sleep_until_reset(struct weft_sleep_until *sleep, weft_time at)
+{
+    move_end((struct sleep *)(void *)sleep, at);
+}
+
+/* ---- call forms ------------------------------------------------------------------------------ */
+
+int weft__sleep(weft_time ns)
+{
+    struct weft_sleep f = {.ns = ns};
+    int r = weft__run_from(weft_sleep_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+int weft__sleep_until(weft_time at)
+{
+    struct weft_sleep_until f = {.at = at};
+    int r = weft__run_from(weft_sleep_until_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}

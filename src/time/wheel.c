@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * wheel - arm, cancel, turn; the idea is in wheel.h.
+ */
+#include "time/wheel.h"
+
+#include "base/assert.h"
+
+/* Moves that a turn may make for each timer that it may fire. A timer falls at most seven times in
+ * its life, two or three times for most. */
+#define MOVES_PER_FIRE 4
+
+/* ---- where a timer lies ---------------------------------------------------------------------- */
+
+static unsigned shift_of(unsigned level)
+{
+    return WEFT__WHEEL_GRAIN_BITS + level * WEFT__WHEEL_SLOT_BITS;
+}
+
+static unsigned slot_of(uint64_t time, unsigned level)
+{
+    return (unsigned)(time >> shift_of(level)) & (WEFT__WHEEL_SLOTS - 1);
+}
+
+/* By the highest bit in which the two differ; what is past lies where `elapsed` is. */
+static unsigned level_of(uint64_t elapsed, uint64_t when)
+{
+    uint64_t differs = (elapsed ^ when) >> WEFT__WHEEL_GRAIN_BITS;
+
+    if (differs == 0) return 0;
+    return (63 - (unsigned)__builtin_clzll(differs)) / WEFT__WHEEL_SLOT_BITS;
+}
+
+/* Holds: the lock. */
+static void put(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    uint64_t when = (uint64_t)timer->when;
+    if (when < wheel->elapsed) when = wheel->elapsed;
+    unsigned level = level_of(wheel->elapsed, when);
+    unsigned slot = slot_of(when, level);
+
+    weft__list_push_back(&wheel->slot[level][slot], &timer->link);
+    wheel->occupied[level] |= UINT64_C(1) << slot;
+}
+
+static struct weft__timer *timer_of(struct weft__link *link)
+{
+    return weft__container_of(link, struct weft__timer, link);
+}
+
+/* ---- what is kept beside --------------------------------------------------------------------- */
+
+static void count_live(struct weft__wheel *wheel, uint32_t change)
+{
+    /* relaxed, both: written under the lock, a hint to others */
+    store_relaxed(&wheel->live, load_relaxed(&wheel->live) + change);
+}
+
+static int64_t next_of(const struct weft__wheel *wheel)
+{
+    return load_relaxed(&wheel->next); /* relaxed: the lock orders it */
+}
+
+static void set_next(struct weft__wheel *wheel, int64_t next, bool exact)
+{
+    store_relaxed(&wheel->next, next); /* relaxed: the lock orders it; to others it is a hint */
+    wheel->exact = exact;
+}
+
+/* A deadline has come into the wheel. */
+static void note_deadline(struct weft__wheel *wheel, int64_t when)
+{
+    if (when < next_of(wheel)) set_next(wheel, when, true);
+}
+
+/* ---- init, done ------------------------------------------------------------------------------ */
+
+void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
+{
+    weft__lock_init(&wheel->lock, WEFT__RANK_WHEEL);
+    store_relaxed(&wheel->live, 0); /* relaxed: not shared yet */
+    set_next(wheel, INT64_MAX, true);
+    wheel->elapsed = now < 0 ? 0 : (uint64_t)now;
+    weft__link_init(&wheel->fresh);
+    weft__link_init(&wheel->falling);
+    for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
+        wheel->occupied[level] = 0;
+        for (unsigned slot = 0; slot < WEFT__WHEEL_SLOTS; slot++)
+            weft__link_init(&wheel->slot[level][slot]);
+    }
+}
+
+void weft__wheel_done(struct weft__wheel *wheel)
+{
+    weft__lock_take_brief(&wheel->lock); /* whoever cancelled last is through with it */
+    weft_assert(load_relaxed(&wheel->live) == 0); /* relaxed: the lock orders it */
+    weft__lock_drop_brief(&wheel->lock);
+}
+
+/* ---- arm, cancel ----------------------------------------------------------------------------- */
+
+static void mark_armed(struct weft__wheel *wheel, struct weft__timer *timer,
+                       struct weft_waker waker)
+{
+    weft_assert(!weft__waker_is_none(waker));
+    weft_dassert(load_relaxed(&timer->word) == 0); /* relaxed, both: OUT, so the owner's */
+    store_relaxed(&timer->word, waker.word | WEFT__TIMER_ARMED);
+    weft__link_init(&timer->link);
+    count_live(wheel, 1);
+}
+
+void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
+                        struct weft_waker waker)
+{
+    weft__lock_take_brief(&wheel->lock);
+    mark_armed(wheel, timer, waker);
+    timer->when = when < 0 ? 0 : when;
+    put(wheel, timer);
+    note_deadline(wheel, timer->when);
+    weft__lock_drop_brief(&wheel->lock);
+}
+
+void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
+                           struct weft_waker waker)
+{
+    weft__lock_take_brief(&wheel->lock);
+    mark_armed(wheel, timer, waker);
+    timer->when = ns < 0 ? 0 : ns;
+    weft__list_push_back(&wheel->fresh, &timer->link);
+    weft__lock_drop_brief(&wheel->lock);
+}
+
+/* Holds: the lock. The bit of a slot that is empty now stays: who looks there next takes it out. */
+static void take_out(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    weft__list_remove(&timer->link);
+    count_live(wheel, (uint32_t)-1);
+    if (load_relaxed(&wheel->live) == 0) { /* relaxed: under the lock */
+        set_next(wheel, INT64_MAX, true);
+    } else if (timer->when == next_of(wheel)) {
+        wheel->exact = false;
+    }
+}
+
+bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    weft__lock_take_brief(&wheel->lock);
+    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
+    if (word & WEFT__TIMER_ARMED) take_out(wheel, timer);
+    store_relaxed(&timer->word, 0);
+    weft__lock_drop_brief(&wheel->lock);
+    return word & WEFT__TIMER_FIRED;
+}
+
+bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    weft__lock_take_brief(&wheel->lock);
+    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
+    if (word & WEFT__TIMER_FIRED) store_relaxed(&timer->word, 0);
+    weft__lock_drop_brief(&wheel->lock);
+    return word & WEFT__TIMER_FIRED;
+}
+
+/* ---- the turn -------------------------------------------------------------------------------- */
+
+/* What one turn may still do, and what it has done. */
+struct turn {
+    int64_t now;
+    uint32_t fires_left;
+    uint32_t moves_left;
+    struct weft__wake_chain chain;
+};
+
+/* Takes the timer out and claims its waker. After the claim it stays valid until the lock is dropped,
+ * or, if the claim was granted, until the push: its owner waits for that. */
+static void fire(struct weft__wheel *wheel, struct weft__timer *timer, struct turn *turn)
+{
+    /* relaxed, both: the lock orders it, or the push */
+    uintptr_t waker = load_relaxed(&timer->word) & ~WEFT__TIMER_BITS;
+    uint32_t tasks = turn->chain.count;
+
+    weft__list_remove(&timer->link);
+    count_live(wheel, (uint32_t)-1);
+    weft__wake_chain_claim(&turn->chain, (struct weft_waker){waker});
+    bool granted = turn->chain.count > tasks;
+    store_relaxed(&timer->word,
+                  waker | WEFT__TIMER_FIRED | (granted ? WEFT__TIMER_GRANTED : 0));
+    turn->fires_left--;
+}
+
+/* Of the slot where `elapsed` is. False: there is more than this turn may do. */
+static bool fire_slot(struct weft__wheel *wheel, struct turn *turn)
+{
+    unsigned slot = slot_of(wheel->elapsed, 0);
+    struct weft__link *head = &wheel->slot[0][slot];
+
+    weft__list_each_safe(it, after, head)
+    {
+        if (timer_of(it)->when > turn->now) continue;
+        if (turn->fires_left == 0) return false;
+        fire(wheel, timer_of(it), turn);
+    }
+    if (weft__list_empty(head)) wheel->occupied[0] &= ~(UINT64_C(1) << slot);
+    return true;
+}
+
+static bool let_fall(struct weft__wheel *wheel, struct turn *turn)
+{
+    struct weft__link *link;
+
+    while ((link = weft__list_first(&wheel->falling))) {
+        if (turn->moves_left == 0) return false;
+        turn->moves_left--;
+        weft__list_remove(link);
+        put(wheel, timer_of(link));
+    }
+    return true;
+}
+
+/* A slot that holds something. */
+struct place {
+    uint64_t start;
+    unsigned level;
+    unsigned slot;
+};
+
+/* The first of a level behind that of `elapsed`, or with it. Bits without a timer are taken out. */
+static bool find_on(struct weft__wheel *wheel, unsigned level, bool with_current,
+                    struct place *into)
+{
+    unsigned current = slot_of(wheel->elapsed, level);
+    uint64_t behind = ~(((UINT64_C(1) << current) << !with_current) - 1);
+    uint64_t revolution = ((UINT64_C(1) << shift_of(level)) << WEFT__WHEEL_SLOT_BITS) - 1;
+
+    if (current == WEFT__WHEEL_SLOTS - 1 && !with_current) return false;
+    for (;;) {
+        uint64_t bits = wheel->occupied[level] & behind;
+        if (bits == 0) return false;
+        unsigned slot = (unsigned)__builtin_ctzll(bits);
+        if (weft__list_empty(&wheel->slot[level][slot])) {
+            wheel->occupied[level] &= ~(UINT64_C(1) << slot);
+            continue;
+        }
+        *into = (struct place){
+            .start = (wheel->elapsed & ~revolution) | ((uint64_t)slot << shift_of(level)),
+            .level = level,
+            .slot = slot,
+        };
+        return true;
+    }
+}
+
+/* The slot that `elapsed` comes to next. What lies on a level is before all that is above it. */
+static bool find_next(struct weft__wheel *wheel, bool with_current, struct place *into)
+{
+    if (find_on(wheel, 0, with_current, into)) return true;
+    for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
+        if (find_on(wheel, level, false, into)) return true;
+    }
+    return false;
+}
+
+/* The wheel has come to a slot: what lies there falls, or is where it should be. */
+static void come_to(struct weft__wheel *wheel, const struct place *at)
+{
+    wheel->elapsed = at->start;
+    if (at->level == 0) return;
+    weft__list_splice_back(&wheel->falling, &wheel->slot[at->level][at->slot]);
+    wheel->occupied[at->level] &= ~(UINT64_C(1) << at->slot);
+}
+
+/* False: it has not come to `now`, there is more than this turn may do. */
+static bool advance(struct weft__wheel *wheel, struct turn *turn)
+{
+    struct place at;
+
+    for (;;) {
+        if (!let_fall(wheel, turn) || !fire_slot(wheel, turn)) return false;
+        if (!find_next(wheel, false, &at) || at.start > (uint64_t)turn->now) break;
+        come_to(wheel, &at);
+    }
+    wheel->elapsed = (uint64_t)turn->now;
+    return true;
+}
+
+/* What was gathered gets its deadline. Its order stays: of two with the same one the first armed
+ * fires first. */
+static bool stamp(struct weft__wheel *wheel, struct weft__link *gathered, struct turn *turn)
+{
+    struct weft__link *link;
+
+    while ((link = weft__list_first(gathered))) {
+        struct weft__timer *timer = timer_of(link);
+        if (turn->moves_left == 0) return false;
+        turn->moves_left--;
+        weft__list_remove(link);
+        if (__builtin_add_overflow(turn->now, timer->when, &timer->when)) timer->when = INT64_MAX;
+        put(wheel, timer);
+    }
+    return true;
+}
+
+/* ---- the next deadline ----------------------------------------------------------------------- */
+
+/* The earliest of a slot; where there are too many to look at, the slot's beginning. */
+static int64_t earliest_of(struct weft__wheel *wheel, const struct place *at)
+{
+    int64_t earliest = INT64_MAX;
+    uint32_t seen = 0;
+
+    weft__list_each(it, &wheel->slot[at->level][at->slot])
+    {
+        if (at->level > 0 && seen++ >= WEFT__WHEEL_SCAN) return (int64_t)at->start;
+        if (timer_of(it)->when < earliest) earliest = timer_of(it)->when;
+    }
+    return earliest;
+}
+
+/* Holds: the lock. */
+static void find_deadline(struct weft__wheel *wheel)
+{
+    struct place at;
+    if (!weft__list_empty(&wheel->falling)) {
+        set_next(wheel, INT64_MIN, true); /* a turn was cut short */
+    } else if (find_next(wheel, true, &at)) {
+        set_next(wheel, earliest_of(wheel, &at), true);
+    } else {
+        set_next(wheel, INT64_MAX, true);
+    }
+}
+
+int64_t weft__wheel_next(struct weft__wheel *wheel)
+{
+    weft__lock_take_brief(&wheel->lock);
+    if (!wheel->exact) find_deadline(wheel);
+    int64_t next = weft__list_empty(&wheel->fresh) ? next_of(wheel) : INT64_MIN;
+    weft__lock_drop_brief(&wheel->lock);
+    return next;
+}
+
+/* ---- gather, expire -------------------------------------------------------------------------- */
+
+bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading)
+{
+    weft__link_init(&reading->gathered);
+    weft__lock_take_brief(&wheel->lock);
+    weft__list_splice_back(&reading->gathered, &wheel->fresh);
+    weft__lock_drop_brief(&wheel->lock);
+    return !weft__list_empty(&reading->gathered);
+}
+
+/* Holds: the lock. What this turn could not stamp is fresh again, before what came since. */
+static void give_back(struct weft__wheel *wheel, struct weft__link *gathered)
+{
+    weft__list_splice_back(gathered, &wheel->fresh);
+    weft__list_splice_back(&wheel->fresh, gathered);
+}
+
+/* Holds: the lock. First up to `now`, so that what is stamped falls as little as possible; then what
+ * was stamped with a time that has come. True: all is done. */
+static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading,
+                        struct turn *turn)
+{
+    if (!advance(wheel, turn)) return false;
+    if (!reading || weft__list_empty(&reading->gathered)) return true;
+    return stamp(wheel, &reading->gathered, turn) && fire_slot(wheel, turn);
+}
+
+uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
+                            uint32_t max, const struct weft__sched *sched)
+{
+    struct turn turn = {
+        .now = now,
+        .fires_left = max,
+        .moves_left = max * MOVES_PER_FIRE,
+        .chain = WEFT__WAKE_CHAIN_INIT,
+    };
+
+    weft__lock_take_brief(&wheel->lock);
+    if (turn.now < (int64_t)wheel->elapsed) turn.now = (int64_t)wheel->elapsed;
+    bool done = turn_to_now(wheel, reading, &turn);
+    if (reading) give_back(wheel, &reading->gathered);
+    if (done) {
+        find_deadline(wheel);
+    } else {
+        set_next(wheel, INT64_MIN, true); /* no search, which would be one for each turn of many */
+    }
+    weft__lock_drop_brief(&wheel->lock);
+    weft__wake_chain_push(&turn.chain, sched);
+    return max - turn.fires_left;
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+static uint32_t check_list(const struct weft__wheel *wheel, struct weft__link *head, bool stamped)
+{
+    uint32_t count = 0;
+
+    weft__list_each(it, head)
+    {
+        const struct weft__timer *timer = timer_of(it);
+        weft_assert(load_relaxed(&timer->word) & WEFT__TIMER_ARMED); /* relaxed: under the lock */
+        weft_assert(timer->when >= 0);
+        if (stamped) weft_assert(timer->when >= next_of(wheel));
+        count++;
+    }
+    return count;
+}
+
+static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned slot)
+{
+    struct weft__link *head = &wheel->slot[level][slot];
+
+    weft__list_each(it, head)
+    {
+        uint64_t when = (uint64_t)timer_of(it)->when;
+        if (when < wheel->elapsed) when = wheel->elapsed;
+        weft_assert(wheel->occupied[level] & (UINT64_C(1) << slot));
+        weft_assert(level_of(wheel->elapsed, when) == level);
+        weft_assert(slot_of(when, level) == slot);
+    }
+    return check_list(wheel, head, true);
+}
+
+void weft__wheel_check(struct weft__wheel *wheel)
+{
+    weft__lock_take_brief(&wheel->lock);
+    uint32_t count = check_list(wheel, &wheel->fresh, false);
+    count += check_list(wheel, &wheel->falling, true);
+    for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
+        for (unsigned slot = 0; slot < WEFT__WHEEL_SLOTS; slot++)
+            count += check_slot(wheel, level, slot);
+    }
+    weft_assert(count == load_relaxed(&wheel->live)); /* relaxed: under the lock */
+    weft__lock_drop_brief(&wheel->lock);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * wheel - a shard's timers: a hierarchical timing wheel with exact deadlines, and a list of those
+ * that have no deadline yet.
+ *
+ * Eight levels of 64 slots. A slot of level 0 is 2^16 ns wide (66 us), one of each further level 64
+ * times as wide; eight levels span all of 64 bits, so no deadline needs special treatment. A timer
+ * lies on the level of the highest bit in which its deadline differs from `elapsed`, the time up to
+ * which the wheel has turned:
+ *     level 0   in the slot of `elapsed`, or in a later one of the same 64
+ *     level k   in a later slot than that of `elapsed`, of the same 64
+ * so that whatever is on a level comes before all that is on the next, the slots of a level in their
+ * order. When `elapsed` comes to a slot of level k, its timers fall to the levels below. Slots only
+ * sort: a timer fires when its exact deadline has come, never before.
+ *
+ * FRESH  A relative timer goes into a list without a look at the clock: arm and cancel, which is the
+ * fate of most timers, then cost a few nanoseconds. Its deadline counts from a reading of the clock
+ * that begins after it was armed. Whoever reads therefore first *gathers* what is fresh, into a list
+ * of its own, then reads, then lets expire stamp that list: another thread may arm in between, or
+ * read and gather, and does not get a time that was read before.
+ *
+ *     OUT      in no list; the frame may die
+ *     ARMED    in the wheel, or fresh
+ *     FIRED    out of the wheel, its waker was claimed
+ *
+ *     OUT   -> ARMED    [arm_at, arm_after]
+ *     ARMED -> FIRED    [expire]            by whoever drives the wheel: unlinks, claims
+ *     ARMED -> OUT      [cancel]            by the owner: it had not fired
+ *     FIRED -> OUT      [cancel]            by the owner: it had
+ *     FIRED -> OUT      [take_granted]      by the owner, if the claim was granted
+ * As with all waiters (sync/waitlist.h) the owner takes the lock once before its frame dies, so that
+ * expire never touches a dead one; a claim that was granted needs no lock, since the task runs only
+ * by the push that follows. The claimed are pushed after the lock is dropped.
+ *
+ * `next` is a lower bound of all deadlines, readable without the lock; weft__wheel_next makes it as
+ * good as it can be: exact, unless the next timers are more than WEFT__WHEEL_SCAN in one slot of a
+ * higher level; then it is the beginning of that slot, which is an early look, not an early timer.
+ * A turn of the wheel has a bound: who asks for at most n timers holds the lock for n claims and
+ * 4 n moves, whatever lies in the wheel; `next` then says that there is more to do.
+ *
+ * Threads: arm by the thread that the wheel belongs to (others would have to wake it up if they come
+ * first); gather, expire, next and cancel by any. The clock is the caller's: `now` is an argument,
+ * and one that goes backwards stands still here. LOCK ORDER: rank WHEEL.
+ * Rejected: a heap (Go's four-ary one: arm and cancel are 130 ns with a million timers); slots that
+ * round deadlines (Tokio's of 1 ms; Linux's, which are coarser the farther away, and never cascade:
+ * right for time-outs that nobody lets happen, wrong for sleeps); one lock-free list per wheel for
+ * cancels from other threads (the frame would have to stay until the owner looks).
+ */
+#ifndef WEFT_TIME_WHEEL_H
+#define WEFT_TIME_WHEEL_H
+
+#include "base/list.h"
+#include "limits.h"
+#include "sys/lock.h"
+#include "task/waker.h"
+#include "types.h"
+
+#define WEFT__WHEEL_GRAIN_BITS 16 /* of a nanosecond count: the width of a slot of level 0 */
+#define WEFT__WHEEL_SLOT_BITS  6
+#define WEFT__WHEEL_SLOTS      (1 << WEFT__WHEEL_SLOT_BITS)
+#define WEFT__WHEEL_LEVELS     8
+
+_Static_assert(WEFT__WHEEL_GRAIN_BITS + WEFT__WHEEL_LEVELS * WEFT__WHEEL_SLOT_BITS == 64,
+               "the levels span all deadlines");
+
+/* One timer. Lives in the frame or on the stack of who waits. All of it is zero while it is OUT, or
+ * as weft__timer_init leaves it. */
+struct weft__timer {
+    int64_t when;           /* its deadline; while fresh, nanoseconds    [wheel's lock] */
+    struct weft__link link; /* while ARMED                               [wheel's lock] */
+    _Atomic uintptr_t word; /* waker | state    [wheel's lock; OUT, granted: the owner] */
+};
+
+_Static_assert(sizeof(struct weft__timer) == 32, "a sleep is a frame of 40 bytes");
+
+#define WEFT__TIMER_ARMED   ((uintptr_t)2)
+#define WEFT__TIMER_FIRED   ((uintptr_t)4)
+#define WEFT__TIMER_GRANTED ((uintptr_t)8) /* with FIRED: the task runs by the driver's push alone */
+#define WEFT__TIMER_BITS    (WEFT__TIMER_ARMED | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED)
+
+_Static_assert((WEFT__TIMER_BITS & WEFT__WAKER_FOREIGN) == 0, "a waker's tag lies beside the state");
+_Static_assert((WEFT__TIMER_BITS & ~WEFT__WAKER_BITS) == 0, "the state lies below the address");
+
+struct weft__wheel {
+    /* -- the lock and what others look at -- */
+    WEFT__CACHE_ALIGNED struct weft__lock lock; /* guards all that follows; taken by _brief */
+    _Atomic uint32_t live; /* timers armed; written under the lock, a hint without it */
+    _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
+    bool exact;            /* `next` is as good as it can be */
+
+    uint64_t elapsed;           /* as far as it has turned */
+    struct weft__link fresh;    /* `when` is relative */
+    struct weft__link falling;  /* out of a slot that `elapsed` has come to, not yet in another */
+
+    uint64_t occupied[WEFT__WHEEL_LEVELS]; /* bit n: slot n may hold something; set if it does */
+    struct weft__link slot[WEFT__WHEEL_LEVELS][WEFT__WHEEL_SLOTS];
+};
+
+void weft__wheel_init(struct weft__wheel *wheel, int64_t now);
+
+/* Asserts that it is empty. */
+void weft__wheel_done(struct weft__wheel *wheel);
+
+static inline void weft__timer_init(struct weft__timer *timer)
+{
+    store_relaxed(&timer->word, 0); /* relaxed: nobody else knows it yet */
+}
+
+/* ---- the owner of a timer -------------------------------------------------------------------- */
+
+/* Fires once the clock has come to `when`; what is past fires at the next turn. Pins the timer until
+ * it is OUT again. The waker is claimed then; it holds no reference. */
+void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
+                        struct weft_waker waker);
+
+/* The same `ns` after the clock reading that comes next; below zero is zero, and what would be
+ * beyond the end of time is at its end. */
+void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
+                           struct weft_waker waker);
+
+/* By any thread. The timer is OUT. True: it had fired, its wake came or is on its way. One that is
+ * OUT already may be cancelled, too. */
+bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer);
+
+/* Without the lock. True: it has fired, the driver is through with it, and it is OUT. False: it may
+ * have fired all the same, which weft__wheel_fired shows. */
+static inline bool weft__timer_take_granted(struct weft__timer *timer)
+{
+    /* relaxed, both: the mark was made before the push that brought this poll, whose order the
+     * queues carry; a poll for another reason cannot see it */
+    if (!(load_relaxed(&timer->word) & WEFT__TIMER_GRANTED)) return false;
+    store_relaxed(&timer->word, 0);
+    return true;
+}
+
+/* True: it has fired, and is OUT. False: it is still armed, and its waker will come. */
+bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer);
+
+/* Asserts that it is OUT: its frame may die. By the owner. */
+static inline void weft__timer_check_out(const struct weft__timer *timer)
+{
+    weft_assert(load_relaxed(&timer->word) == 0); /* relaxed: the owner's by now */
+}
+
+/* ---- who drives the wheel -------------------------------------------------------------------- */
+
+/* Is there nothing armed? A hint; exact for the thread that arms. */
+static inline bool weft__wheel_idle(const struct weft__wheel *wheel)
+{
+    return load_relaxed(&wheel->live) == 0; /* relaxed: a hint */
+}
+
+/* Is there something for expire to do at `now`? A hint; fresh timers do not count. */
+static inline bool weft__wheel_due(const struct weft__wheel *wheel, int64_t now)
+{
+    return load_relaxed(&wheel->next) <= now; /* relaxed: a hint */
+}
+
+/* A reading of the clock under way: on the stack of who reads. Its timers can be cancelled as before,
+ * so it is pinned, and goes to expire. */
+struct weft__reading {
+    struct weft__link gathered; /* fresh timers that count from it    [wheel's lock] */
+};
+
+/* Before the clock is read: what is fresh now counts from that reading. True: there is some. */
+bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading);
+
+/* Turn to `now`, which was read after the gather: stamp what was gathered, fire what is due, at most
+ * `max` of them, and push their wakers. Takes the reading, which may be NULL. Returns how many fired;
+ * if weft__wheel_due afterwards, there is more to do. Holds: no lock. */
+uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
+                            uint32_t max, const struct weft__sched *sched);
+
+/* The time of the next look, WEFT__NEVER if nothing is armed; INT64_MIN if there is something to do
+ * now (fresh timers, or a turn that was cut short). */
+int64_t weft__wheel_next(struct weft__wheel *wheel);
+
+/* Walks all of it and asserts what the top of this file says. For tests; no reading is under way. */
+void weft__wheel_check(struct weft__wheel *wheel);
+
+#endif
