@@ -50,12 +50,6 @@ static struct weft__timer *timer_of(struct weft__link *link)
 
 /* ---- what is kept beside --------------------------------------------------------------------- */
 
-static void count_live(struct weft__wheel *wheel, uint32_t change)
-{
-    /* relaxed, both: written under the lock, a hint to others */
-    store_relaxed(&wheel->live, load_relaxed(&wheel->live) + change);
-}
-
 static int64_t next_of(const struct weft__wheel *wheel)
 {
     return load_relaxed(&wheel->next); /* relaxed: the lock orders it */
@@ -97,59 +91,17 @@ void weft__wheel_done(struct weft__wheel *wheel)
     weft__lock_drop_brief(&wheel->lock);
 }
 
-/* ---- arm, cancel ----------------------------------------------------------------------------- */
-
-static void mark_armed(struct weft__wheel *wheel, struct weft__timer *timer,
-                       struct weft_waker waker)
-{
-    weft_assert(!weft__waker_is_none(waker));
-    weft_dassert(load_relaxed(&timer->word) == 0); /* relaxed, both: OUT, so the owner's */
-    store_relaxed(&timer->word, waker.word | WEFT__TIMER_ARMED);
-    weft__link_init(&timer->link);
-    count_live(wheel, 1);
-}
+/* ---- arm ------------------------------------------------------------------------------------- */
 
 void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
                         struct weft_waker waker)
 {
     weft__lock_take_brief(&wheel->lock);
-    mark_armed(wheel, timer, waker);
+    weft__wheel_mark_armed(wheel, timer, waker);
     timer->when = when < 0 ? 0 : when;
     put(wheel, timer);
     note_deadline(wheel, timer->when);
     weft__lock_drop_brief(&wheel->lock);
-}
-
-void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
-                           struct weft_waker waker)
-{
-    weft__lock_take_brief(&wheel->lock);
-    mark_armed(wheel, timer, waker);
-    timer->when = ns < 0 ? 0 : ns;
-    weft__list_push_back(&wheel->fresh, &timer->link);
-    weft__lock_drop_brief(&wheel->lock);
-}
-
-/* Holds: the lock. The bit of a slot that is empty now stays: who looks there next takes it out. */
-static void take_out(struct weft__wheel *wheel, struct weft__timer *timer)
-{
-    weft__list_remove(&timer->link);
-    count_live(wheel, (uint32_t)-1);
-    if (load_relaxed(&wheel->live) == 0) { /* relaxed: under the lock */
-        set_next(wheel, INT64_MAX, true);
-    } else if (timer->when == next_of(wheel)) {
-        wheel->exact = false;
-    }
-}
-
-bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
-{
-    weft__lock_take_brief(&wheel->lock);
-    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
-    if (word & WEFT__TIMER_ARMED) take_out(wheel, timer);
-    store_relaxed(&timer->word, 0);
-    weft__lock_drop_brief(&wheel->lock);
-    return word & WEFT__TIMER_FIRED;
 }
 
 bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer)
@@ -180,7 +132,7 @@ static void fire(struct weft__wheel *wheel, struct weft__timer *timer, struct tu
     uint32_t tasks = turn->chain.count;
 
     weft__list_remove(&timer->link);
-    count_live(wheel, (uint32_t)-1);
+    weft__wheel_count(wheel, (uint32_t)-1);
     weft__wake_chain_claim(&turn->chain, (struct weft_waker){waker});
     bool granted = turn->chain.count > tasks;
     store_relaxed(&timer->word,

@@ -60,7 +60,7 @@ static void expire_bare(void)
     uintptr_t word = wheel.live ? load_relaxed(&timer->word) : 0; /* relaxed, as below: under the lock, or broken on purpose */
     if (word & WEFT__TIMER_ARMED) {
         task = (struct weft_task *)(word & ~WEFT__WAKER_BITS);
-        take_out(&wheel, timer);
+        weft__wheel_take_out(&wheel, timer);
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED);
     }
     weft__lock_drop_brief(&wheel.lock);
@@ -75,7 +75,7 @@ static void expire_always_granted(void)
     struct weft__timer *timer = &sleepers[0]->timer;
     if (wheel.live && (load_relaxed(&timer->word) & WEFT__TIMER_ARMED)) {
         struct weft_task *task = &sleepers[0]->task;
-        take_out(&wheel, timer);
+        weft__wheel_take_out(&wheel, timer);
         if (weft__waker_claim_task(task)) granted = task;
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED);
     }
