@@ -58,6 +58,11 @@ extern void *gl, *db;
 """,
         "parts": [(None, "", "\nint run_it(void);\nint run_it(void) { return this_request() ? app() : 0; }\n")],
     },
+    "weft_interval every": {
+        "needs": [],
+        "before": "void sample(weft_time now);\nint time_of(weft_time start, struct weft_sleep idle);\n",
+        "parts": [(None, "int time_of(weft_time start, struct weft_sleep idle) {\nint r;\n", "\nreturn r; }\n")],
+    },
     "int sum = weft_run": {
         "needs": [],
         "before": """
