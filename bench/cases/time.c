@@ -51,9 +51,15 @@ static weft_poll churn_poll(void *frame, weft_cx *cx)
 {
     struct churn *f = frame;
     switch (f->what) {
-    case ARM: f->ret = (int64_t)arm_others(f, cx); break;
-    case SETTLE: f->ret = (int64_t)settle_others(f, cx); break;
-    default: f->ret = (int64_t)churn(cx); break;
+    case ARM:
+        f->ret = (int64_t)arm_others(f, cx);
+        break;
+    case SETTLE:
+        f->ret = (int64_t)settle_others(f, cx);
+        break;
+    default:
+        f->ret = (int64_t)churn(cx);
+        break;
     }
     return WEFT_READY;
 }
@@ -185,7 +191,8 @@ BENCH(sleep_error, .n = 300, .end = root_end)
     (void)root_rt(b);
     bench_check(b, (uint64_t)root_wait(b, weft_spawn(lateness, .n = b->n, .late = late)), b->n);
     qsort(late, b->n, sizeof(*late), by_value);
-    double median = (double)late[b->n / 2];
+    uint64_t middle = b->n / 2;
+    double median = (double)late[middle];
     free(late);
     return median;
 }

@@ -30,7 +30,8 @@ static const struct weft_site test_site = {
 /* Nothing ran in a turn that did not wait: can anything still come? */
 static bool is_over(struct weft_rt *rt)
 {
-    if (load_relaxed(&rt->clock.holds) > 0) return false; /* relaxed: a job's end is seen by a later turn */
+    if (load_relaxed(&rt->clock.holds) > 0)
+        return false; /* relaxed: a job's end is seen by a later turn */
     for (uint32_t i = 0; i <= rt->worker_count; i++)
         if (!weft__wheel_idle(&rt->wheels[i])) return false;
     return weft__inject_empty(&rt->inject) && weft__inject_empty(&rt->background);
@@ -90,6 +91,7 @@ int weft_test_run(int (*test)(void))
 int weft__test_main(int (*test)(void), const char *name)
 {
     int r = weft_test_run(test);
-    if (r < 0) fprintf(stderr, "weft: %s ended with %s: %s\n", name, weft__err_name(r), weft__err_text(r));
+    if (r < 0)
+        fprintf(stderr, "weft: %s ended with %s: %s\n", name, weft__err_name(r), weft__err_text(r));
     return r < 0 ? 1 : r;
 }

@@ -86,7 +86,7 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 
 void weft__wheel_done(struct weft__wheel *wheel)
 {
-    weft__lock_take_brief(&wheel->lock); /* whoever cancelled last is through with it */
+    weft__lock_take_brief(&wheel->lock);          /* whoever cancelled last is through with it */
     weft_assert(load_relaxed(&wheel->live) == 0); /* relaxed: the lock orders it */
     weft__lock_drop_brief(&wheel->lock);
 }
@@ -135,8 +135,7 @@ static void fire(struct weft__wheel *wheel, struct weft__timer *timer, struct tu
     weft__wheel_count(wheel, (uint32_t)-1);
     weft__wake_chain_claim(&turn->chain, (struct weft_waker){waker});
     bool granted = turn->chain.count > tasks;
-    store_relaxed(&timer->word,
-                  waker | WEFT__TIMER_FIRED | (granted ? WEFT__TIMER_GRANTED : 0));
+    store_relaxed(&timer->word, waker | WEFT__TIMER_FIRED | (granted ? WEFT__TIMER_GRANTED : 0));
     turn->fires_left--;
 }
 
@@ -146,8 +145,7 @@ static bool fire_slot(struct weft__wheel *wheel, struct turn *turn)
     unsigned slot = slot_of(wheel->elapsed, 0);
     struct weft__link *head = &wheel->slot[0][slot];
 
-    weft__list_each_safe(it, after, head)
-    {
+    weft__list_each_safe (it, after, head) {
         if (timer_of(it)->when > turn->now) continue;
         if (turn->fires_left == 0) return false;
         fire(wheel, timer_of(it), turn);
@@ -260,8 +258,7 @@ static int64_t earliest_of(struct weft__wheel *wheel, const struct place *at)
     int64_t earliest = INT64_MAX;
     uint32_t seen = 0;
 
-    weft__list_each(it, &wheel->slot[at->level][at->slot])
-    {
+    weft__list_each (it, &wheel->slot[at->level][at->slot]) {
         if (at->level > 0 && seen++ >= WEFT__WHEEL_SCAN) return (int64_t)at->start;
         if (timer_of(it)->when < earliest) earliest = timer_of(it)->when;
     }
@@ -310,8 +307,7 @@ static void give_back(struct weft__wheel *wheel, struct weft__link *gathered)
 
 /* Holds: the lock. First up to `now`, so that what is stamped falls as little as possible; then what
  * was stamped with a time that has come. True: all is done. */
-static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading,
-                        struct turn *turn)
+static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading, struct turn *turn)
 {
     if (!advance(wheel, turn)) return false;
     if (!reading || weft__list_empty(&reading->gathered)) return true;
@@ -348,8 +344,7 @@ static uint32_t check_list(const struct weft__wheel *wheel, struct weft__link *h
 {
     uint32_t count = 0;
 
-    weft__list_each(it, head)
-    {
+    weft__list_each (it, head) {
         const struct weft__timer *timer = timer_of(it);
         weft_assert(load_relaxed(&timer->word) & WEFT__TIMER_ARMED); /* relaxed: under the lock */
         weft_assert(timer->when >= 0);
@@ -363,8 +358,7 @@ static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned s
 {
     struct weft__link *head = &wheel->slot[level][slot];
 
-    weft__list_each(it, head)
-    {
+    weft__list_each (it, head) {
         uint64_t when = (uint64_t)timer_of(it)->when;
         if (when < wheel->elapsed) when = wheel->elapsed;
         weft_assert(wheel->occupied[level] & (UINT64_C(1) << slot));

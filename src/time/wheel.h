@@ -73,12 +73,14 @@ struct weft__timer {
 
 _Static_assert(sizeof(struct weft__timer) == 32, "a sleep is a frame of 40 bytes");
 
-#define WEFT__TIMER_ARMED   ((uintptr_t)2)
-#define WEFT__TIMER_FIRED   ((uintptr_t)4)
-#define WEFT__TIMER_GRANTED ((uintptr_t)8) /* with FIRED: the task runs by the driver's push alone */
-#define WEFT__TIMER_BITS    (WEFT__TIMER_ARMED | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED)
+#define WEFT__TIMER_ARMED ((uintptr_t)2)
+#define WEFT__TIMER_FIRED ((uintptr_t)4)
+#define WEFT__TIMER_GRANTED                                                                        \
+    ((uintptr_t)8) /* with FIRED: the task runs by the driver's push alone */
+#define WEFT__TIMER_BITS (WEFT__TIMER_ARMED | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED)
 
-_Static_assert((WEFT__TIMER_BITS & WEFT__WAKER_FOREIGN) == 0, "a waker's tag lies beside the state");
+_Static_assert((WEFT__TIMER_BITS & WEFT__WAKER_FOREIGN) == 0,
+               "a waker's tag lies beside the state");
 _Static_assert((WEFT__TIMER_BITS & ~WEFT__WAKER_BITS) == 0, "the state lies below the address");
 
 struct weft__wheel {
@@ -88,9 +90,9 @@ struct weft__wheel {
     _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
     bool exact;            /* `next` is as good as it can be */
 
-    uint64_t elapsed;           /* as far as it has turned */
-    struct weft__link fresh;    /* `when` is relative */
-    struct weft__link falling;  /* out of a slot that `elapsed` has come to, not yet in another */
+    uint64_t elapsed;          /* as far as it has turned */
+    struct weft__link fresh;   /* `when` is relative */
+    struct weft__link falling; /* out of a slot that `elapsed` has come to, not yet in another */
 
     uint64_t occupied[WEFT__WHEEL_LEVELS]; /* bit n: slot n may hold something; set if it does */
     struct weft__link slot[WEFT__WHEEL_LEVELS][WEFT__WHEEL_SLOTS];

@@ -46,7 +46,8 @@ static int many_write(void)
     weft_task *tasks[26];
     at = 0;
     memset(order, 0, sizeof(order));
-    for (int i = 0; i < 26; i++) tasks[i] = weft_go(writes, 'a' + i);
+    for (int i = 0; i < 26; i++)
+        tasks[i] = weft_go(writes, 'a' + i);
     for (int i = 0; i < 26; i++) {
         int r = weft_join(tasks[i], NULL);
         if (r < 0) return r;

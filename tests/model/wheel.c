@@ -5,11 +5,11 @@
  *
  * Each sleeping task is one block: header and timer. A claimed task is polled on the spot by whoever pushes it.
  */
+#include "time/wheel.c"
 #include "../harness/ending.h"
 #include "task/join.c"
 #include "task/state.c"
 #include "task/waker.c"
-#include "time/wheel.c"
 
 struct sleeping {
     struct weft_task task;
@@ -23,11 +23,18 @@ static struct sleeping *sleepers[2];
 static unsigned slept;
 static unsigned given_up;
 static bool relative;
-static _Atomic int64_t now_;     /* the world's clock: who reads it later never reads less */
+static _Atomic int64_t now_; /* the world's clock: who reads it later never reads less */
 
 /* ---- broken twins ---- */
 
-enum { HONEST, BARE_POINTER, SETTLES_WITHOUT_LOCK, ALWAYS_GRANTED, READS_BEFORE_IT_GATHERS, TRUSTS_WHAT_IT_SEES };
+enum {
+    HONEST,
+    BARE_POINTER,
+    SETTLES_WITHOUT_LOCK,
+    ALWAYS_GRANTED,
+    READS_BEFORE_IT_GATHERS,
+    TRUSTS_WHAT_IT_SEES
+};
 
 static void run(struct sleeping *s);
 
@@ -37,7 +44,8 @@ static void push(void *unused, struct weft_task *task)
     run((struct sleeping *)(void *)task);
 }
 
-static void push_chain(void *unused, struct weft_task *first, struct weft_task *last, uint32_t count)
+static void push_chain(void *unused, struct weft_task *first, struct weft_task *last,
+                       uint32_t count)
 {
     (void)unused;
     (void)last;
@@ -57,14 +65,16 @@ static void expire_bare(void)
     struct weft_task *task = NULL;
     weft__lock_take_brief(&wheel.lock);
     struct weft__timer *timer = &sleepers[0]->timer;
-    uintptr_t word = wheel.live ? load_relaxed(&timer->word) : 0; /* relaxed, as below: under the lock, or broken on purpose */
+    uintptr_t word = wheel.live ? load_relaxed(&timer->word)
+                                : 0; /* relaxed, as below: under the lock, or broken on purpose */
     if (word & WEFT__TIMER_ARMED) {
         task = (struct weft_task *)(word & ~WEFT__WAKER_BITS);
         weft__wheel_take_out(&wheel, timer);
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED);
     }
     weft__lock_drop_brief(&wheel.lock);
-    if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE) run((struct sleeping *)(void *)task);
+    if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE)
+        run((struct sleeping *)(void *)task);
 }
 
 /* The mark of a granted claim, also where it was not. */
@@ -98,7 +108,8 @@ static void leaf_begins(struct sleeping *s)
 static bool leaf_fired(struct sleeping *s)
 {
     if (weft__timer_take_granted(&s->timer)) return true;
-    if (model_mutant == TRUSTS_WHAT_IT_SEES) return load_relaxed(&s->timer.word) & WEFT__TIMER_FIRED;
+    if (model_mutant == TRUSTS_WHAT_IT_SEES)
+        return load_relaxed(&s->timer.word) & WEFT__TIMER_FIRED;
     return weft__wheel_fired(&wheel, &s->timer);
 }
 
@@ -106,7 +117,8 @@ static bool leaf_fired(struct sleeping *s)
 static bool leaf_gives_up(struct sleeping *s)
 {
     if (weft__timer_take_granted(&s->timer)) return true;
-    if (model_mutant == SETTLES_WITHOUT_LOCK && !(load_relaxed(&s->timer.word) & WEFT__TIMER_ARMED)) {
+    if (model_mutant == SETTLES_WITHOUT_LOCK &&
+        !(load_relaxed(&s->timer.word) & WEFT__TIMER_ARMED)) {
         store_relaxed(&s->timer.word, 0);
         return true;
     }
@@ -212,7 +224,8 @@ static void arm_and_drive(void *arg)
     weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
     drive(NULL);
     weft__lock_take_brief(&wheel.lock);
-    if (timer->when != 10) model_assert(timer->when >= armed_at + 10); /* stamped, and not too early */
+    if (timer->when != 10)
+        model_assert(timer->when >= armed_at + 10); /* stamped, and not too early */
     weft__lock_drop_brief(&wheel.lock);
 }
 
@@ -241,7 +254,8 @@ static void begin(int64_t now, unsigned count, uint32_t references_of_0)
 static void end(unsigned tasks)
 {
     model_join();
-    for (int i = 0; i < 3; i++) (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched);
+    for (int i = 0; i < 3; i++)
+        (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched);
     model_assert(slept + given_up == tasks);
     weft__wheel_done(&wheel);
 }
@@ -323,24 +337,53 @@ static void never_early(void)
 static const struct model_case cases[] = {
     {.name = "fire against cancel", .run = fire_against_cancel, .preemptions = 4, .weaken = true},
     {.name = "fire against arming", .run = fire_against_arming, .preemptions = 4, .weaken = true},
-    {.name = "fire against another wake", .run = fire_against_wake, .preemptions = 4, .weaken = true},
+    {.name = "fire against another wake",
+     .run = fire_against_wake,
+     .preemptions = 4,
+     .weaken = true},
     {.name = "two drive", .run = two_drive, .preemptions = 3},
-    {.name = "two drive, one cancels", .run = two_drive_and_a_cancel, .preemptions = 3, .weaken = true},
+    {.name = "two drive, one cancels",
+     .run = two_drive_and_a_cancel,
+     .preemptions = 3,
+     .weaken = true},
     {.name = "stamp against cancel", .run = stamp_against_cancel, .preemptions = 4, .weaken = true},
     {.name = "no time read before", .run = never_early, .preemptions = 4, .weaken = true},
-    {.name = "mutant: claims after the lock", .run = fire_against_cancel, .preemptions = 3, .mutant = BARE_POINTER, .must_fail = true},
-    {.name = "mutant: settles without the lock", .run = fire_against_cancel, .preemptions = 3, .mutant = SETTLES_WITHOUT_LOCK, .must_fail = true},
-    {.name = "mutant: marks each claim as granted", .run = fire_against_cancel, .preemptions = 3, .mutant = ALWAYS_GRANTED, .must_fail = true},
-    {.name = "mutant: reads before it gathers", .run = never_early, .preemptions = 3, .mutant = READS_BEFORE_IT_GATHERS, .must_fail = true},
-    {.name = "mutant: trusts a mark without the lock", .run = fire_against_wake, .preemptions = 4, .mutant = TRUSTS_WHAT_IT_SEES, .must_fail = true},
+    {.name = "mutant: claims after the lock",
+     .run = fire_against_cancel,
+     .preemptions = 3,
+     .mutant = BARE_POINTER,
+     .must_fail = true},
+    {.name = "mutant: settles without the lock",
+     .run = fire_against_cancel,
+     .preemptions = 3,
+     .mutant = SETTLES_WITHOUT_LOCK,
+     .must_fail = true},
+    {.name = "mutant: marks each claim as granted",
+     .run = fire_against_cancel,
+     .preemptions = 3,
+     .mutant = ALWAYS_GRANTED,
+     .must_fail = true},
+    {.name = "mutant: reads before it gathers",
+     .run = never_early,
+     .preemptions = 3,
+     .mutant = READS_BEFORE_IT_GATHERS,
+     .must_fail = true},
+    {.name = "mutant: trusts a mark without the lock",
+     .run = fire_against_wake,
+     .preemptions = 4,
+     .mutant = TRUSTS_WHAT_IT_SEES,
+     .must_fail = true},
 };
 
 /* What a firing says is said under the wheel's lock. Who says something by the state word alone is model_state's. */
 static const struct model_spare spare[] = {
-    {"task/state.h", "store_release(&task->state, word)", "for those who walk the registry without having met a queue: model_slab has that store"},
-    {"task/state.h", "cas_acq_rel(&task->state, weft__state_claimed(word))", "its release: the lock brings the news that the timer has fired"},
+    {"task/state.h", "store_release(&task->state, word)",
+     "for those who walk the registry without having met a queue: model_slab has that store"},
+    {"task/state.h", "cas_acq_rel(&task->state, weft__state_claimed(word))",
+     "its release: the lock brings the news that the timer has fired"},
     {"task/state.h", "fetch_and_acquire(&task->state, ~0x0004UL)", "the other end of that"},
-    {"task/state.c", "cas_acq_rel(&task->state, cancelled(word))", "its acquire: that the poll before had ended, the lock says too"},
+    {"task/state.c", "cas_acq_rel(&task->state, cancelled(word))",
+     "its acquire: that the poll before had ended, the lock says too"},
     {NULL, NULL, NULL},
 };
 

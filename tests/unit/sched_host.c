@@ -48,7 +48,8 @@ TEST(host_is_readable_for_either)
 #if defined(WEFT_FAULTS)
 TEST(host_that_fails_halfway_leaves_nothing_open)
 {
-    static const enum weft__fault_kind kinds[] = {WEFT__FAULT_EPOLL_CREATE, WEFT__FAULT_TIMERFD, WEFT__FAULT_EPOLL_CTL};
+    static const enum weft__fault_kind kinds[] = {WEFT__FAULT_EPOLL_CREATE, WEFT__FAULT_TIMERFD,
+                                                  WEFT__FAULT_EPOLL_CTL};
     struct weft__host host;
     int event;
 
