@@ -2,7 +2,7 @@
  *
  * keep - who looks at which wheel, and when.
  *
- *     a worker       at its fairness tick; after a poll that armed a timer (the tick is hurried: so a
+ *     a worker       at its fairness tick; after a poll that armed a timer (the stretch is cut short: so a
  *                    sleep counts from the end of that poll); when it has nothing; and it sleeps no
  *                    longer than until its wheel's next deadline
  *     another one    if the monitor has seen that the worker is stuck in a poll (watch.h)
