@@ -37,6 +37,8 @@ typedef struct weft_rt_opts {
      * before a joiner knows. They look (weft_task_id, weft_task_name) and keep nothing; they neither wait nor spawn. */
     void (*on_task_spawn)(weft_rt *, const weft_task *);
     void (*on_task_end)(weft_rt *, const weft_task *);
+    unsigned blocking_threads;                 /* WEFT_BLOCKING_THREADS: of jobs that name no lane (blocking.h); default 512 */
+    unsigned blocking_keep_ms;                 /* WEFT_BLOCKING_KEEP: how long such a thread waits for its next job; default 10,000 */
 } weft_rt_opts;
 
 /* In the child of a fork the runtimes of its parent are dead: nothing can be spawned there, and what returns an int answers -ECHILD. A fresh
@@ -74,6 +76,8 @@ typedef struct weft_stats {
     uint64_t spurious;                         /* times that a worker woke, found nothing, and slept again */
     uint64_t rescued;                          /* tasks taken from behind a poll that did not end */
     uint64_t unread_failures; /* tasks that failed while nobody was to read it; of the runtime, not of a worker */
+    /* Of the runtime, not of a worker: threads of the blocking pool now, those of them that have nothing to do, jobs that wait, jobs that have run. */
+    uint64_t blocking_threads, blocking_idle, blocking_queued, blocking_jobs;
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);

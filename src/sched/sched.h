@@ -11,12 +11,14 @@
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
  *     signal.c   wakes from signal handlers
  *     place.c    tasks with a place of their own: pinned, local, background
+ *     blocking.c threads for code that blocks: job.h
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/blocking.h"
 #include "sched/guest.h"
 #include "sched/held.h"
 #include "sched/idle.h"
@@ -132,6 +134,7 @@ struct weft_rt {
     _Atomic bool event_signalled;   /* it is readable, or about to be */
     struct weft__shard *shards;     /* as many */
     struct weft__monitor monitor;
+    struct weft__blocking blocking;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
 
