@@ -89,7 +89,8 @@ WEFT_API int64_t weft__blocking(const weft_call *call, const char *name,
         _Static_assert(WEFT__SIGNED(weft__result##n),                                              \
                        "weft_blocking: " #fn                                                       \
                        " must return a signed integer, so that an error can be told");             \
-        const weft_call weft__call##n = WEFT__CHECKED_CALL(weft__result##n, fn, ##__VA_ARGS__);    \
+        WEFT__CALL_CHECKS(weft__result##n, fn, ##__VA_ARGS__);                                     \
+        const weft_call weft__call##n = WEFT__CALL_VALUE(weft__result##n, fn, ##__VA_ARGS__);      \
         (weft__result##n) weft__blocking(&weft__call##n, #fn, opts);                               \
     })
 #endif
