@@ -82,8 +82,16 @@ typedef struct weft_stats {
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);
 
-/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0, or 1 for an error, which is
- * named. An app(void) is called with two arguments that it does not look at. */
+/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0 and above as it is, or 1 for an
+ * error, which is named. An app(void) is called with two arguments that it does not look at.
+ *
+ * SIGINT and SIGTERM cancel app: its awaits answer -ECANCELED, it unwinds, and returns what it likes, 0 for a clean exit. If it
+ * returns -ECANCELED, the process dies by that signal, behind the handlers of atexit: to a shell that is 130 or 143. A second
+ * signal kills at once. An app that has not returned 10 s after the signal is named on stderr, with the blocking jobs that run, and
+ * waited for. When app has returned, other tasks are cancelled and waited for as long, then named and left: the process ends.
+ * WEFT_STOP in the environment says how many milliseconds that is.
+ * A signal that is ignored stays ignored, and a handler that was there before main stays in charge, or one that app
+ * installs: then nothing of this happens for that signal. */
 WEFT_API int weft__main(int (*app)(int, char **), int argc, char **argv);
 
 /* WEFT_MAIN(app): the program's main, where app is `int app(void)` or `int app(int argc, char **argv)`. */

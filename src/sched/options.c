@@ -64,6 +64,13 @@ static int64_t usable_cpus(void)
     return limits.usable_count > WEFT__WORKERS_MAX ? WEFT__WORKERS_MAX : limits.usable_count;
 }
 
+/* For WEFT_MAIN, which no program can give options to. */
+int weft__options_stop_ms(int64_t *into)
+{
+    static const struct variable stop = {"WEFT_STOP", 0, 86400000};
+    return fill(&stop, 0, 10000, into);
+}
+
 int weft__options_fill(struct weft_rt_opts *o)
 {
     static const struct variable workers = {"WEFT_WORKERS", -1, WEFT__WORKERS_MAX};

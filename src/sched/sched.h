@@ -267,5 +267,9 @@ void weft__quit_watch(void);                                        /* from now 
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);
+int weft__options_stop_ms(int64_t *into);                           /* how long WEFT_MAIN waits for what it has cancelled */
+
+/* ---- signal.c ---- */
+void weft__task_cancel_signal(struct weft_task *task);              /* weft_cancel for signal handlers; the caller holds a reference */
 
 #endif
