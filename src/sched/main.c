@@ -70,20 +70,21 @@ static struct weft__foreign main_thread;
 
 /* ---- the handler ---- */
 
-/* [main-app] in all: each side writes one place and reads the other's, so that the signal is seen
- * by who publishes the task, or the task by the handler; and the task by nobody once it is taken
- * back and no handler is inside. */
+/* Each side writes one place and reads the other's, so that the signal is seen by who publishes the
+ * task, or the task by the handler; and the task by nobody once it is taken back and no handler is
+ * inside. */
 static void cancel_app(void)
 {
-    fetch_add_seq_cst(&handlers, 1);
-    struct weft_task *task = load_seq_cst(&app_task);
+    fetch_add_seq_cst(&handlers, 1); /* [main-app] with app_take_back: we are inside */
+    struct weft_task *task =
+        load_seq_cst(&app_task); /* [main-app] with app_publish, app_take_back */
     if (task) weft__task_cancel_signal(task);
-    fetch_sub_seq_cst(&handlers, 1);
+    fetch_sub_seq_cst(&handlers, 1); /* [main-app] with app_take_back: our last touch */
 }
 
 static void heard(int signal)
 {
-    if (fetch_add_seq_cst(&signals, 1) > 0) {    /* [main-app] with app_publish */
+    if (fetch_add_seq_cst(&signals, 1) > 0) { /* [main-app] with app_publish */
         weft__stopsig_die(signal);
         return;
     }

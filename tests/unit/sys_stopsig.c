@@ -16,6 +16,13 @@ static void heard(int signal)
     errno = ENOENT;
 }
 
+/* The test runner has handlers of its own, which a child inherits. */
+static void as_in_a_program(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
 /* Each body runs in a process of its own: the handlers stay. */
 static void in_a_child(void (*body)(void *))
 {
@@ -27,6 +34,7 @@ static void in_a_child(void (*body)(void *))
 static void tells(void *unused)
 {
     (void)unused;
+    as_in_a_program();
     weft__stopsig_catch(heard);
     errno = EBADF;
     raise(SIGINT);
@@ -86,6 +94,7 @@ static void dies_when_told(int signal)
 
 static void dies_in_handler(void *signal)
 {
+    as_in_a_program();
     weft__stopsig_catch(dies_when_told);
     raise(*(int *)signal);
 }
@@ -109,6 +118,7 @@ TEST(stopsig_die_kills_by_the_signal)
 static void forks_and_signals(void *unused)
 {
     (void)unused;
+    as_in_a_program();
     weft__stopsig_catch(heard);
     pid_t child = fork();
     if (child == 0) {
