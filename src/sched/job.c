@@ -132,7 +132,7 @@ bool weft__jobs_unrest(struct weft__jobs *jobs, struct weft__hand *hand)
 int weft__job_submit(struct weft__jobs *jobs, struct weft__job *job, struct weft__calls *calls)
 {
     weft__link_init(&job->link);
-    job->abandoned = false;
+    plain_write(&job->abandoned, false);
     store_relaxed(&job->state, WEFT__JOB_QUEUED); /* relaxed: published by the lock */
     weft__lock_take(&jobs->lock);
     if (load_relaxed(&jobs->closing)) { /* relaxed: written under the lock */
@@ -153,8 +153,8 @@ static enum weft__job_answer give_up(struct weft__jobs *jobs, struct weft__job *
         lane_unlink(jobs, job);
         return WEFT__JOB_WITHDRAWN;
     }
-    if (!job->owning) return WEFT__JOB_WAIT;
-    job->abandoned = true;
+    if (!plain_read(&job->owning)) return WEFT__JOB_WAIT;
+    plain_write(&job->abandoned, true);
     return WEFT__JOB_LEFT;
 }
 
@@ -194,16 +194,16 @@ struct weft__job *weft__job_take(struct weft__jobs *jobs)
 
 struct weft_waker weft__job_finish(struct weft__jobs *jobs, struct weft__job *job, int64_t ret)
 {
-    struct weft__lane *lane = job->lane;
+    struct weft__lane *lane = plain_read(&job->lane);
 
     weft__lock_assert_held(&jobs->lock);
     weft_assert(load_relaxed(&job->state) == WEFT__JOB_RUNNING); /* relaxed: under the lock */
     lane->running--;
     jobs->done_count++;
     lane_weigh(jobs, lane);
-    if (job->abandoned) return weft__waker_none();
+    if (plain_read(&job->abandoned)) return weft__waker_none();
     plain_write(&job->ret, ret);
-    struct weft_waker claimed = weft__waker_claim(job->waker);
+    struct weft_waker claimed = weft__waker_claim(plain_read(&job->waker));
     store_release(
         &job->state,
         WEFT__JOB_DONE); /* [job-done] with poll: the result; and the last touch of the job */
@@ -217,7 +217,7 @@ static void fail_lane(struct weft__jobs *jobs, struct weft__lane *lane, int64_t 
         struct weft__job *job = weft__container_of(link, struct weft__job, link);
         lane_unlink(jobs, job);
         plain_write(&job->ret, error);
-        weft__wake_chain_claim(chain, job->waker);
+        weft__wake_chain_claim(chain, plain_read(&job->waker));
         store_release(&job->state, WEFT__JOB_DONE); /* [job-done] with poll, as in finish */
     }
 }

@@ -75,6 +75,10 @@ int calls(void)
     return weft_detach(weft_go(two, 1, "x", 3));
 #elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments */
     return weft_detach(weft_go(seven, 1, 2, 3, 4, 5, 6, 7));
+#elif MISTAKE == 20 /* a blocking job that cannot tell an error. expect: weft_blocking: name_of must return a signed integer */
+    return weft_blocking(name_of, 3) != NULL;
+#elif MISTAKE == 21 /* expect: passed by .*enumeration|argument|incompatible */
+    return weft_blocking(by_struct, sp);
 #elif MISTAKE == 9 /* a dropped handle. expect: unused.result */
     weft_go(two, 1, "x");
     return 0;
@@ -130,6 +134,8 @@ int calls(void)
 #define BODY weft_await(f->j, weft_join, f->t, &f->got, sizeof(f->got), 1)
 #elif MISTAKE == 42 /* join with an argument that does not exist. expect: named .size.|designator .size. */
 #define BODY weft_await(f->j, weft_join, .task = f->t, .into = &f->got, .size = 4)
+#elif MISTAKE == 43 /* expect: weft_blocking.. is for fibers and threads */
+#define BODY f->got = weft_blocking(two, 1, "x")
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else
