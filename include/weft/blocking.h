@@ -40,16 +40,18 @@
 extern "C" {
 #endif
 
-/* A queue with a bound of its own. Jobs of one lane never wait for those of another: its threads come in addition to
- * those of the others, and `blocking_threads` (rt.h) is the bound of the jobs that name no lane. */
+/* A queue with a bound of its own. Jobs of one lane never wait for those of another: its threads
+ * come in addition to those of the others, and `blocking_threads` (rt.h) is the bound of the jobs
+ * that name no lane. */
 typedef struct weft_lane weft_lane;
 
-/* Gives a lane of `rt` (NULL: the current one) that runs at most `threads` jobs at once. Borrows: `name` for the call; for messages.
- * Returns 0; -EINVAL: no threads; -ENOMEM; -ENXIO, -ECHILD as above. */
+/* Gives a lane of `rt` (NULL: the current one) that runs at most `threads` jobs at once. Borrows:
+ * `name` for the call; for messages. Returns 0; -EINVAL: no threads; -ENOMEM; -ENXIO, -ECHILD as
+ * above. */
 WEFT_API int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into);
 
-/* Takes the lane. No job may be waiting in it; those that run may go on, it goes behind the last. Not freed, it goes
- * with its runtime; behind the runtime's stop it must not be. NULL is fine. */
+/* Takes the lane. No job may be waiting in it; those that run may go on, it goes behind the last.
+ * Not freed, it goes with its runtime; behind the runtime's stop it must not be. NULL is fine. */
 WEFT_API void weft_lane_free(weft_lane *lane);
 
 typedef struct weft_blocking_opts {

@@ -43,7 +43,8 @@ int64_t weft__call_now(const weft_call *call)
 {
     typedef int64_t six(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     const uint64_t *a = call->arg;
-    /* As in weft_go: callees do not see what they do not ask for, and leave the rest of the register as they like. */
+    /* As in weft_go: callees do not see what they do not ask for, and leave the rest of the
+     * register as they like. */
     int64_t ret = ((six *)call->fn)(a[0], a[1], a[2], a[3], a[4], a[5]);
 
     switch (call->ret_bytes) {
@@ -308,7 +309,8 @@ static int start_thread(struct weft__blocking *pool)
     return r;
 }
 
-/* A thread that was counted does not come. If none is there at all, nobody would ever take what is queued. */
+/* A thread that was counted does not come. If none is there at all, nobody would ever take what
+ * is queued. */
 static void did_not_start(struct weft__blocking *pool, int error)
 {
     struct weft__jobs *jobs = &pool->jobs;

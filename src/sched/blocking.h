@@ -54,14 +54,16 @@ struct weft__own_job {
 
 void weft__blocking_init(struct weft__blocking *pool, struct weft_rt *rt);
 
-/* Queued jobs end with -ECANCELED, running ones are waited for until `until_ns`. Returns 0: no thread is left, and the lanes are gone; -ETIME: what still runs was
- * named on stderr, and stop may be called again. */
+/* Queued jobs end with -ECANCELED, running ones are waited for until `until_ns`. Returns 0: no
+ * thread is left, and the lanes are gone; -ETIME: what still runs was named on stderr, and stop
+ * may be called again. */
 int weft__blocking_stop(struct weft__blocking *pool, int64_t until_ns);
 
 /* Say on stderr which jobs run. Blocks: no. */
 void weft__blocking_name_running(struct weft__blocking *pool);
 
-/* Wake and start whom submit or take has called. False: one could not be started; jobs may be DONE by that, with the error. */
+/* Wake and start whom submit or take has called. False: one could not be started; jobs may be
+ * DONE by that, with the error. */
 bool weft__blocking_call(struct weft__blocking *pool, const struct weft__calls *calls);
 
 /* Make the call, here and now. Gives the result, its sign extended. */

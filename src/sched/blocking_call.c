@@ -98,7 +98,8 @@ static struct weft__job *job_new(struct weft_blocking *f)
     return job;
 }
 
-/* 0: queued, and whoever comes to run it was called. 1: the same, but it may be over already. Else an error, and nothing was taken. */
+/* 0: queued, and whoever comes to run it was called. 1: the same, but it may be over already.
+ * Else an error, and nothing was taken. */
 static int submit(struct weft_blocking *f, struct weft_lane *lane, weft_cx *cx)
 {
     struct weft__calls calls = {0};
@@ -147,7 +148,8 @@ static bool is_sound(const struct weft_blocking *f)
     return f->call.fn && f->call.ret_signed && !(f->lane && f->rt && f->lane->rt != f->rt);
 }
 
-/* On a thread that runs a job of the same lane. It may block already, and may be the last one of the lane: who waited for another would wait for ever. */
+/* On a thread that runs a job of the same lane. It may block already, and may be the last one of
+ * the lane: who waited for another would wait for ever. */
 static bool may_call_here(const struct weft_lane *lane)
 {
     const struct weft__here *here = weft__here();

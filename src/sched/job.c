@@ -44,7 +44,8 @@ void weft__lane_done(struct weft__lane *lane)
     weft__list_remove(&lane->all);
 }
 
-/* After each change of `queued` or `running`. A lane that goes on having jobs goes behind the others only when it was taken from. */
+/* After each change of `queued` or `running`. A lane that goes on having jobs goes behind the
+ * others only when it was taken from. */
 static void lane_weigh(struct weft__jobs *jobs, struct weft__lane *lane)
 {
     uint32_t room = lane->bound - lane->running;
@@ -164,7 +165,8 @@ enum weft__job_answer weft__job_poll(struct weft__jobs *jobs, struct weft__job *
 
     if (load_acquire(&job->state) == WEFT__JOB_DONE)
         return WEFT__JOB_READY; /* [job-done] with finish: the result */
-    /* It is polled before it is done. Under the lock: then a finish that we miss claims the waker after this, and another poll follows. */
+    /* It is polled before it is done. Under the lock: then a finish that we miss claims the waker
+     * after this, and another poll follows. */
     weft__lock_take(&jobs->lock);
     if (load_relaxed(&job->state) == WEFT__JOB_DONE) { /* relaxed: under the lock */
         answer = WEFT__JOB_READY;

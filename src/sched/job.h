@@ -106,7 +106,8 @@ void weft__lane_done(struct weft__lane *lane); /* holds: jobs->lock. It has no j
 
 /* ---- by who awaits ---- */
 
-/* Queue a job that was filled in. Pins *job until it is withdrawn, abandoned or DONE. Returns 0, and what to do; -ESHUTDOWN: nothing was taken. */
+/* Queue a job that was filled in. Pins *job until it is withdrawn, abandoned or DONE. Returns 0,
+ * and what to do; -ESHUTDOWN: nothing was taken. */
 int weft__job_submit(struct weft__jobs *jobs, struct weft__job *job, struct weft__calls *calls);
 
 enum weft__job_answer {
@@ -127,7 +128,8 @@ struct weft__job *weft__job_take(struct weft__jobs *jobs);
 /* More jobs may start than threads are coming: call some. */
 void weft__jobs_call(struct weft__jobs *jobs, struct weft__calls *calls);
 
-/* It has returned `ret`. Gives the claimed waker, or none; of an abandoned job nothing but its lane is touched, and it is the caller's. */
+/* It has returned `ret`. Gives the claimed waker, or none; of an abandoned job nothing but its
+ * lane is touched, and it is the caller's. */
 struct weft_waker weft__job_finish(struct weft__jobs *jobs, struct weft__job *job, int64_t ret);
 
 /* Ends all queued jobs with `error`. Gives the claimed wakers. */
@@ -137,7 +139,8 @@ struct weft__wake_chain weft__jobs_fail_all(struct weft__jobs *jobs, int64_t err
 bool weft__jobs_rest(struct weft__jobs *jobs, struct weft__hand *hand, bool may_spin);
 void weft__jobs_spun(struct weft__jobs *jobs);
 
-/* An idle thread's time is over. True: it was idle, is so no more, and nobody will call it. False: it was called, and a token is on its way. */
+/* An idle thread's time is over. True: it was idle, is so no more, and nobody will call it.
+ * False: it was called, and a token is on its way. */
 bool weft__jobs_unrest(struct weft__jobs *jobs, struct weft__hand *hand);
 
 #endif

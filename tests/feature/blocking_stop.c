@@ -57,8 +57,8 @@ static int result_of(weft_task *task)
 
 /* ---- jobs that borrow ---- */
 
-/* Behind a thread that is busy: the one in front is withdrawn, never runs, and is answered while the
- * thread still is. */
+/* Behind a thread that is busy: the one in front is withdrawn, never runs, and is answered while
+ * the thread still is. */
 static void withdrawn(int workers, bool stackless)
 {
     struct crew crew;
@@ -275,8 +275,8 @@ TEST(blocking_job_that_owns_and_never_runs_is_disposed_of)
 
 /* ---- a crowd ---- */
 
-/* Some are cancelled, at any moment of their lives: each parcel is either answered for or disposed of,
- * each once. */
+/* Some are cancelled, at any moment of their lives: each parcel is either answered for or
+ * disposed of, each once. */
 static int64_t passes(struct parcel *p)
 {
     return p->returns;
@@ -390,6 +390,55 @@ TEST(blocking_stop_cancels_what_is_queued_and_waits_for_what_runs)
 {
     for (size_t i = 0; i < CREW_SIZES; i++)
         stop_settles(crew_sizes[i]);
+}
+
+/* Threads that go on asking while the runtime stops: each is answered, and the last answer is that it
+ * is over. */
+static int one(void)
+{
+    return 1;
+}
+
+static _Atomic unsigned heard; /* relaxed, all: a count */
+
+static void *asks_until_refused(void *arg)
+{
+    struct outsider *o = arg;
+    do {
+        o->answer = weft_blocking_as((.rt = o->rt), one);
+        if (o->answer == 1) fetch_add_relaxed(&heard, 1);
+    } while (o->answer == 1 || o->answer == -ECANCELED);
+    return NULL;
+}
+
+#define ASKERS 4
+
+static void stop_races(int workers, unsigned threads)
+{
+    struct crew crew;
+    struct outsider askers[ASKERS];
+    crew_start_with(&crew, &(weft_rt_opts){.workers = workers, .blocking_threads = threads});
+    weft_task *keeps_the_memory = weft_go(one);
+    store_relaxed(&heard, 0);
+    for (unsigned i = 0; i < ASKERS; i++) {
+        askers[i] = (struct outsider){.rt = crew.rt};
+        ASSERT_OK(pthread_create(&askers[i].thread, NULL, asks_until_refused, &askers[i]));
+    }
+    CREW_UNTIL(load_relaxed(&heard) > 3);
+    crew_stop(&crew);
+    for (unsigned i = 0; i < ASKERS; i++) {
+        ASSERT_OK(pthread_join(askers[i].thread, NULL));
+        ASSERT_EQ(askers[i].answer, -ESHUTDOWN);
+    }
+    ASSERT_EQ(result_of(keeps_the_memory), 1);
+}
+
+TEST(blocking_asked_while_the_runtime_stops_is_answered)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        stop_races(crew_sizes[i], 1);
+        stop_races(crew_sizes[i], 3);
+    }
 }
 
 /* Tasks that wait for jobs are cancelled by the stop, which waits for the jobs through them. */

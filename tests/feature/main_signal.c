@@ -374,6 +374,7 @@ static int forks(void)
 
 TEST(main_signal_kills_a_forked_child)
 {
+    SKIP_IF_LATE();
     for (size_t i = 0; i < KINDS; i++) {
         struct program p = {0};
         program_begins(&p, forks, kinds[i], "10000", NULL);
