@@ -46,8 +46,8 @@ extern "C" {
 typedef struct weft_lane weft_lane;
 
 /* Gives a lane of `rt` (NULL: the current one) that runs at most `threads` jobs at once. Borrows:
- * `name` for the call; for messages. Returns 0; -EINVAL: no threads; -ENOMEM; -ENXIO, -ECHILD as
- * above. */
+ * `name` for the call; it stands in messages, cut to 15 bytes.
+ * Returns 0; -EINVAL: no threads; -ENOMEM; -ENXIO, -ECHILD, -ESHUTDOWN as above. */
 WEFT_API int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into);
 
 /* Takes the lane. No job may be waiting in it; those that run may go on, it goes behind the last.

@@ -48,6 +48,7 @@ typedef struct weft_rt_opts {
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
+ * Blocking jobs that have not begun end with -ECANCELED, those that run are waited for, up to the same time, and named like tasks (blocking.h).
  * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
  * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks; -EBUSY: its

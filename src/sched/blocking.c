@@ -354,7 +354,10 @@ void weft__blocking_init(struct weft__blocking *pool, struct weft_rt *rt)
 
 void weft__blocking_name_running(struct weft__blocking *pool)
 {
-    struct title busy[NAMED_MAX]; /* copies: nothing is printed under the lock */
+    struct { /* copies: nothing is printed under the lock */
+        struct title title;
+        struct weft_lane lane;
+    } busy[NAMED_MAX];
     uint32_t count = 0;
     uint32_t named = 0;
 
@@ -362,13 +365,15 @@ void weft__blocking_name_running(struct weft__blocking *pool)
     weft__list_each (link, &pool->hands) {
         const struct blocking_hand *h = weft__container_of(link, struct blocking_hand, all);
         if (!h->job || count++ >= NAMED_MAX) continue;
-        busy[named++] = h->title;
+        busy[named].title = h->title;
+        busy[named++].lane = *weft__container_of(h->job->lane, struct weft_lane, lane);
     }
     weft__lock_drop(&pool->jobs.lock);
     flockfile(stderr);
     for (uint32_t i = 0; i < named; i++) {
         fputs("weft: blocking job ", stderr);
-        print_title(&busy[i]);
+        print_title(&busy[i].title);
+        if (busy[i].lane.name[0]) fprintf(stderr, " of lane '%s'", busy[i].lane.name);
         fputs(" does not end\n", stderr);
     }
     if (count > named) fprintf(stderr, "weft: %u more blocking jobs do not end\n", count - named);

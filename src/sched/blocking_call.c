@@ -204,12 +204,9 @@ int64_t weft__blocking(const weft_call *call, const char *name, const weft_block
 
 /* ---- lanes ---- */
 
-int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into)
+/* The runtime does not stop meanwhile. */
+static int lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into)
 {
-    if (!rt) rt = weft_rt_current();
-    if (!into || threads == 0) return -EINVAL;
-    if (!rt) return -ENXIO;
-    if (weft__rt_is_lost(rt)) return -ECHILD;
     struct weft_lane *lane = weft__alloc(sizeof(*lane));
     if (!lane) return -ENOMEM;
     lane->rt = rt;
@@ -217,6 +214,19 @@ int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **i
     weft__lane_init(&rt->blocking.jobs, &lane->lane, threads);
     *into = lane;
     return 0;
+}
+
+int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into)
+{
+    if (!rt) rt = weft_rt_current();
+    if (!into || threads == 0) return -EINVAL;
+    if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    if (is_its_task(rt)) return lane_new(rt, name, threads, into);
+    if (!weft__gate_enter(rt)) return -ESHUTDOWN;
+    int r = lane_new(rt, name, threads, into);
+    weft__gate_leave(rt);
+    return r;
 }
 
 void weft_lane_free(weft_lane *lane)

@@ -447,7 +447,8 @@ void weft_rt_stats(const weft_rt *rt, weft_stats *into)
     for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
     into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed, both: counts */
     into->unread_failures = load_relaxed(&rt->unread.total);
-    weft__blocking_stats((struct weft__blocking *)(uintptr_t)&rt->blocking, into); /* const: its lock is taken */
+    /* In the child of a fork its lock may be held for ever. The cast: it is taken. */
+    if (!weft__rt_is_lost(rt)) weft__blocking_stats((struct weft__blocking *)(uintptr_t)&rt->blocking, into);
 }
 
 int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into)

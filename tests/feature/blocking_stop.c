@@ -475,9 +475,9 @@ TEST(blocking_stop_waits_for_tasks_that_wait_for_jobs)
         stop_waits_for_tasks(crew_sizes[i]);
 }
 
-static int64_t leaves_a_log(struct parcel *p)
+static int64_t leaves_a_log(struct parcel *p, weft_lane *lane)
 {
-    return weft_blocking_as((.dispose = dispose, .name = "log"), carries, p);
+    return weft_blocking_as((.lane = lane, .dispose = dispose, .name = "log"), carries, p);
 }
 
 /* What does not end within the bound is named, the runtime stays, and stop may be called again. */
@@ -488,7 +488,9 @@ static void stop_in_vain(void *arg)
     struct stuck s = STUCK_INIT;
     struct outsider o;
     crew_start(&crew, *(int *)arg);
-    weft_task *task = weft_go(leaves_a_log, &p);
+    weft_lane *lane;
+    ASSERT_OK(weft_lane_new(crew.rt, "slow", 1, &lane));
+    weft_task *task = weft_go(leaves_a_log, &p, lane);
     stuck_until(&p.stuck, 1);
     weft_cancel(task);
     ASSERT_EQ(long_result_of(task), -ECANCELED);
@@ -513,7 +515,7 @@ TEST(blocking_stop_names_what_does_not_end)
         struct death d = death_of(stop_in_vain, &workers);
         ASSERT_EQ(d.signal, 0);
         ASSERT_EQ(d.code, 0);
-        ASSERT(strstr(d.said, "weft: blocking job 'log' does not end\n"));
+        ASSERT(strstr(d.said, "weft: blocking job 'log' of lane 'slow' does not end\n"));
         ASSERT(strstr(d.said, "weft: blocking job 'stays' does not end\n"));
     }
 }
