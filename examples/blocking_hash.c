@@ -27,9 +27,11 @@ static int hash_file(struct hashed *h)
 
     if (!file) return -ENOENT;
     h->sum = UINT64_C(0xcbf29ce484222325);
-    while ((n = fread(buf, 1, sizeof buf, file)) > 0)
+    do {
+        n = fread(buf, 1, sizeof buf, file);
         for (size_t i = 0; i < n; i++)
             h->sum = (h->sum ^ buf[i]) * UINT64_C(0x100000001b3);
+    } while (n == sizeof buf);
     int r = ferror(file) ? -EIO : 0;
     fclose(file);
     return r;

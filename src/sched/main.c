@@ -201,11 +201,11 @@ static int no_runtime(int r)
 
 int weft__main(int (*app)(int, char **), int argc, char **argv)
 {
-    weft_rt *rt;
-    int64_t stop_ms;
+    weft_rt *rt = NULL;
+    int64_t stop_ms = 0;
     int r = weft__options_stop_ms(&stop_ms);
     if (r == 0) r = weft_rt_new(&(weft_rt_opts){.make_default = true}, &rt);
-    if (r < 0) return no_runtime(r);
+    if (r < 0 || !rt) return no_runtime(r);
     weft__foreign_init(&main_thread, &bell_ops);
     (void)atexit(die_at_exit); /* without it the code says it */
     weft__stopsig_catch(heard);

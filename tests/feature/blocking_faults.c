@@ -181,7 +181,7 @@ static void dispose(void *arg, int64_t ret)
     disposals++;
 }
 
-static int answers(int *value)
+static int answers(const int *value)
 {
     return *value;
 }

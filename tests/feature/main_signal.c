@@ -291,7 +291,7 @@ static void deaf(void)
 
 static int leaves_one_behind(void)
 {
-    return weft_detach(weft_go_as((.name = "deaf"), deaf));
+    return weft_detach(weft_go(deaf));
 }
 
 /* Without a signal, too: when app has returned, the process ends. */
