@@ -144,6 +144,9 @@
 /* The largest text file the library reads whole. What it reads is a table of mounts: doubled, a hostile one costs twice the memory. */
 #define WEFT__SLURP_BYTES_MAX (16 * 1024 * 1024)
 
+/* Threads of a blocking pool that can be asked for; what Linux gives a process by default. Doubled: a number that somebody mistyped is taken for a wish. */
+#define WEFT__BLOCKING_THREADS_MAX 32768
+
 /* Workers per idle word: the rest of the word counts searchers. Cannot be doubled: the word has 64 bits. */
 #define WEFT__IDLE_GROUP_WORKERS 56
 

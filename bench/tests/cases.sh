@@ -24,14 +24,15 @@ small() { # CASE: an N that takes no time
 expected() { # CASE N
     case $1 in
     fib) echo 144 ;;
-    spawn_join | join_all | ping_pong | skynet*) echo $(($2 * ($2 - 1) / 2)) ;;
+    spawn_join | join_all | ping_pong | blocking | skynet*) echo $(($2 * ($2 - 1) / 2)) ;;
+    blocking16) echo $(($2 / 16 * ($2 / 16 - 1) / 2 * 16)) ;;
     switch*) echo $((2 * $2)) ;;
     yield*) echo 1000000 ;; # together
     *) echo "$2" ;;
     esac
 }
 
-for case in chained fib join_all mem_fiber mem_wait ping_pong skynet skynet_fiber spawn spawn_fiber spawn_join spawn_remote switch \
+for case in blocking blocking16 chained fib join_all mem_fiber mem_wait ping_pong skynet skynet_fiber spawn spawn_fiber spawn_join spawn_remote switch \
     switch_fiber tasks100k yield yield_fiber; do
     "$program" --list | grep -qx "$case" || complain "there is no case $case"
 done

@@ -78,17 +78,24 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
     })
 #define WEFT__CHECKED_CALL(R, fn, ...)                                                             \
     __extension__({                                                                                \
-        WEFT__PRAGMA(GCC diagnostic push)                                                          \
-        WEFT__PRAGMA(GCC diagnostic ignored "-Wint-conversion")                                    \
-        (void)sizeof(__typeof__((fn)(WEFT__EACH(WEFT__POINTER, ##__VA_ARGS__))) *);                \
-        WEFT__PRAGMA(GCC diagnostic pop)                                                           \
-        _Static_assert(WEFT__IN_A_WORD(R, (fn)(__VA_ARGS__)),                                      \
-                       "weft_go: " #fn " must return an integer, a pointer or void");              \
-        (weft_call){(void (*)(void))(fn),                                                          \
-                    {WEFT__EACH(WEFT__WORD, ##__VA_ARGS__)},                                       \
-                    WEFT__BYTES(R),                                                                \
-                    WEFT__SIGNED(R)};                                                              \
+        WEFT__CALL_CHECKS(R, fn, ##__VA_ARGS__);                                                   \
+        WEFT__CALL_VALUE(R, fn, ##__VA_ARGS__);                                                    \
     })
+
+/* Apart, for who makes the call in the same block: a compound literal among the arguments lives as long as that. */
+#define WEFT__CALL_CHECKS(R, fn, ...)                                                              \
+    WEFT__PRAGMA(GCC diagnostic push)                                                              \
+    WEFT__PRAGMA(GCC diagnostic ignored "-Wint-conversion")                                        \
+    (void)sizeof(__typeof__((fn)(WEFT__EACH(WEFT__POINTER, ##__VA_ARGS__))) *);                    \
+    WEFT__PRAGMA(GCC diagnostic pop)                                                               \
+    _Static_assert(WEFT__IN_A_WORD(R, (fn)(__VA_ARGS__)),                                          \
+                   "weft_go: " #fn " must return an integer, a pointer or void")
+#define WEFT__CALL_VALUE(R, fn, ...)                                                               \
+    (weft_call)                                                                                    \
+    {                                                                                              \
+        (void (*)(void))(fn), {WEFT__EACH(WEFT__WORD, ##__VA_ARGS__)}, WEFT__BYTES(R),             \
+            WEFT__SIGNED(R)                                                                        \
+    }
 
 /* Function and arguments pass through `...` once before they meet a ##, which keeps macros from being expanded: a
  * weft_go may be an argument of a weft_go. */

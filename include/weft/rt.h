@@ -38,6 +38,8 @@ typedef struct weft_rt_opts {
     void (*on_task_spawn)(weft_rt *, const weft_task *);
     void (*on_task_end)(weft_rt *, const weft_task *);
     bool paused;                               /* its clock stands from the beginning (time.h); for tests */
+    unsigned blocking_threads;                 /* WEFT_BLOCKING_THREADS: of jobs that name no lane (blocking.h); default 512 */
+    unsigned blocking_keep_ms;                 /* WEFT_BLOCKING_KEEP: how long such a thread waits for its next job; default 10,000 */
 } weft_rt_opts;
 
 /* In the child of a fork the runtimes of its parent are dead: nothing can be spawned there, and what returns an int answers -ECHILD. A fresh
@@ -47,6 +49,7 @@ typedef struct weft_rt_opts {
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
+ * Blocking jobs that have not begun end with -ECANCELED, those that run are waited for, up to the same time, and named like tasks (blocking.h).
  * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
  * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks,
@@ -76,12 +79,22 @@ typedef struct weft_stats {
     uint64_t spurious;                         /* times that a worker woke, found nothing, and slept again */
     uint64_t rescued;                          /* tasks taken from behind a poll that did not end */
     uint64_t unread_failures; /* tasks that failed while nobody was to read it; of the runtime, not of a worker */
+    /* Of the runtime, not of a worker: threads of the blocking pool now, those of them that have nothing to do, jobs that wait, jobs that have run. */
+    uint64_t blocking_threads, blocking_idle, blocking_queued, blocking_jobs;
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);
 
-/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0, or 1 for an error, which is
- * named. An app(void) is called with two arguments that it does not look at. */
+/* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0 and above as it is, or 1 for an
+ * error, which is named. An app(void) is called with two arguments that it does not look at.
+ *
+ * SIGINT and SIGTERM cancel app: its awaits answer -ECANCELED, it unwinds, and returns what it likes, 0 for a clean exit. If it
+ * returns -ECANCELED, the process dies by that signal, behind the handlers of atexit: to a shell that is 130 or 143. A second
+ * signal kills at once. An app that has not returned 10 s after the signal is named on stderr, with the blocking jobs that run, and
+ * waited for. When app has returned, other tasks are cancelled and waited for as long, then named and left: the process ends.
+ * WEFT_STOP in the environment says how many milliseconds that is.
+ * A signal that is ignored stays ignored, and a handler that was there before main stays in charge, or one that app
+ * installs: then nothing of this happens for that signal. */
 WEFT_API int weft__main(int (*app)(int, char **), int argc, char **argv);
 
 /* WEFT_MAIN(app): the program's main, where app is `int app(void)` or `int app(int argc, char **argv)`. */

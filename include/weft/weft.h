@@ -11,6 +11,7 @@
 #include <weft/task.h>
 #include <weft/fiber.h>
 #include <weft/rt.h>
+#include <weft/blocking.h>
 #include <weft/local.h>
 #include <weft/time.h>
 #include <weft/pool.h>

@@ -64,6 +64,13 @@ static int64_t usable_cpus(void)
     return limits.usable_count > WEFT__WORKERS_MAX ? WEFT__WORKERS_MAX : limits.usable_count;
 }
 
+/* For WEFT_MAIN, which no program can give options to. */
+int weft__options_stop_ms(int64_t *into)
+{
+    static const struct variable stop = {"WEFT_STOP", 0, 86400000};
+    return fill(&stop, 0, 10000, into);
+}
+
 int weft__options_fill(struct weft_rt_opts *o)
 {
     static const struct variable workers = {"WEFT_WORKERS", -1, WEFT__WORKERS_MAX};
@@ -76,7 +83,9 @@ int weft__options_fill(struct weft_rt_opts *o)
     static const struct variable seed = {"WEFT_SEED", 1, INT64_MAX};
     static const struct variable monitor = {"WEFT_MONITOR", -1, 10000000};
     static const struct variable schedtrace = {"WEFT_SCHEDTRACE", 0, 3600000};
-    int64_t v[10];
+    static const struct variable blocking = {"WEFT_BLOCKING_THREADS", 1, WEFT__BLOCKING_THREADS_MAX};
+    static const struct variable keep = {"WEFT_BLOCKING_KEEP", 1, 86400000};
+    int64_t v[12];
     int r = fill(&workers, o->workers, usable_cpus(), &v[0]);
     if (r == 0) r = fill(&thread_stack, (int64_t)o->thread_stack_bytes, 0, &v[1]);
     if (r == 0) r = fill(&stack, (int64_t)o->stack_bytes, 256 * 1024, &v[2]);
@@ -87,6 +96,8 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill(&seed, (int64_t)(o->seed & INT64_MAX), weft__clock_now() | 1, &v[7]);
     if (r == 0) r = fill(&monitor, o->monitor_us, 0, &v[8]);
     if (r == 0) r = fill(&schedtrace, o->schedtrace_ms, 0, &v[9]);
+    if (r == 0) r = fill(&blocking, o->blocking_threads, 512, &v[10]);
+    if (r == 0) r = fill(&keep, o->blocking_keep_ms, 10000, &v[11]);
     if (r < 0) return r;
     o->workers = (int)(v[0] ? v[0] : usable_cpus());
     o->thread_stack_bytes = (size_t)v[1];
@@ -98,5 +109,7 @@ int weft__options_fill(struct weft_rt_opts *o)
     o->seed = (uint64_t)v[7];
     o->monitor_us = (int)(v[8] ? v[8] : 5000);
     o->schedtrace_ms = (unsigned)v[9];
+    o->blocking_threads = (unsigned)v[10];
+    o->blocking_keep_ms = (unsigned)v[11];
     return 0;
 }

@@ -116,6 +116,7 @@ static int parts_init(struct weft_rt *rt)
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);
     weft__watch_init(&rt->monitor.watch);
+    weft__blocking_init(&rt->blocking, rt);
     store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
     store_relaxed(&rt->held, WEFT__HELD_OPEN);
     for (uint32_t i = 0; i < rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
@@ -490,7 +491,10 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     if (!rt) return 0;
     if (weft__rt_is_lost(rt)) return -ECHILD;
     if (stop_is_inside(rt)) return -EDEADLK;
+    int64_t until = later(weft__clock_now(), timeout_ns);
     int r = weft__stop_tasks(rt, timeout_ns);
+    if (r < 0) weft__blocking_name_running(&rt->blocking); /* a task may wait for one of its jobs */
+    if (r == 0) r = weft__blocking_stop(&rt->blocking, until);
     if (r < 0) return r;
     if (rt->current_thread && !stop_turning(rt)) return -EBUSY;
     struct weft_rt *expected = rt;
@@ -528,6 +532,8 @@ void weft_rt_stats(const weft_rt *rt, weft_stats *into)
     for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
     into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed, both: counts */
     into->unread_failures = load_relaxed(&rt->unread.total);
+    /* In the child of a fork its lock may be held for ever. The cast: it is taken. */
+    if (!weft__rt_is_lost(rt)) weft__blocking_stats((struct weft__blocking *)(uintptr_t)&rt->blocking, into);
 }
 
 int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into)

@@ -13,12 +13,14 @@
  *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
  *     clock.c    what time it is
  *     place.c    tasks with a place of their own: pinned, local, background
+ *     blocking.c threads for code that blocks: job.h
  */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
 
 #include "base/rand.h"
 #include "base/slab.h"
+#include "sched/blocking.h"
 #include "sched/clock.h"
 #include "sched/guest.h"
 #include "sched/held.h"
@@ -147,6 +149,7 @@ struct weft_rt {
     struct weft__wheel *wheels;     /* one for each shard, and the last for threads outside; constant */
     struct weft__clock clock;
     struct weft__monitor monitor;
+    struct weft__blocking blocking;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
 };
 
@@ -309,5 +312,9 @@ void weft__quit_watch(void);                                        /* from now 
 
 /* ---- options.c ---- */
 int weft__options_fill(struct weft_rt_opts *opts);
+int weft__options_stop_ms(int64_t *into);                           /* how long WEFT_MAIN waits for what it has cancelled */
+
+/* ---- signal.c ---- */
+void weft__task_cancel_signal(struct weft_task *task);              /* weft_cancel for signal handlers; the caller holds a reference */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * signal - wakes from signal handlers.
+ * signal - wakes and cancels from signal handlers.
  *
  * A handler runs between any two instructions of the thread that it interrupts. A plain wake may not be used there: on a thread
  * that turns a current-thread runtime it writes the ring and the slot, whose owner may be in the middle of the same; and where
@@ -28,6 +28,13 @@ static void push_as_outsider(void *unused, struct weft_task *task)
 
 static const struct weft__sched_ops ops = {.push = push_as_outsider};
 static const struct weft__sched outside = {.ops = &ops};
+
+void weft__task_cancel_signal(struct weft_task *task)
+{
+    int before = weft__errno_save();
+    if (weft__state_cancel(task) == WEFT__STATE_ENQUEUE) push_as_outsider(NULL, task);
+    weft__errno_restore(before);
+}
 
 void weft_waker_wake_signal(weft_waker waker)
 {

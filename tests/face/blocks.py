@@ -126,10 +126,25 @@ struct awaits { WEFT_FRAME(int); const char *path; int r; struct weft_join join;
     },
 }
 
+SERVED["weft_await(f->job, weft_blocking"] = {
+    "needs": [],
+    "before": """
+int resize_image(const char *path);
+struct query;
+int resolve(struct query *q);
+void query_free(void *q, int64_t ret);
+struct resizes { WEFT_FRAME(int); const char *path; struct weft_blocking job; };
+""",
+    "parts": [
+        (None, "weft_async(resizes) { weft_begin;\n", "\nweft_return((int)f->job.ret); weft_end; }\n"),
+        ("r = weft_lane_new", "int asks(struct query *q);\nint asks(struct query *q) { weft_lane *dns; int r;\n", "\nreturn r; }\n"),
+    ],
+}
+
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",
-    "typedef WEFT_CHAN(": "channels, locks, the blocking pool, files",
+    "typedef WEFT_CHAN(": "channels, locks, files",
 }
 
 

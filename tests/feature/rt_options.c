@@ -52,6 +52,8 @@ TEST(rt_bad_options_are_named_and_refused)
     expect_refusal((weft_rt_opts){.monitor_us = -2}, "WEFT_MONITOR");
     expect_refusal((weft_rt_opts){.monitor_us = 10000001}, "WEFT_MONITOR");
     expect_refusal((weft_rt_opts){.schedtrace_ms = 3600001}, "WEFT_SCHEDTRACE");
+    expect_refusal((weft_rt_opts){.blocking_threads = 32769}, "WEFT_BLOCKING_THREADS");
+    expect_refusal((weft_rt_opts){.blocking_keep_ms = 86400001}, "WEFT_BLOCKING_KEEP");
     ASSERT_EQ(weft_rt_new(NULL, NULL), -EINVAL);
 }
 
@@ -68,7 +70,7 @@ TEST(rt_bad_variables_are_named_and_refused)
         {"WEFT_BUDGET", "0"},     {"WEFT_SPIN", "-1"},
         {"WEFT_SEED", "0"},       {"WEFT_THREAD_STACK", "-"},
         {"WEFT_MONITOR", "-2"},   {"WEFT_MONITOR", "off"},
-        {"WEFT_SCHEDTRACE", "1s"}, {"WEFT_SCHEDTRACE", "-1"},
+        {"WEFT_SCHEDTRACE", "1s"}, {"WEFT_SCHEDTRACE", "-1"}, {"WEFT_BLOCKING_THREADS", "0"}, {"WEFT_BLOCKING_KEEP", "0"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         setenv(bad[i].name, bad[i].value, 1);

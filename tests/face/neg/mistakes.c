@@ -77,6 +77,10 @@ int calls(void)
     return weft_detach(weft_go(two, 1, "x", 3));
 #elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments */
     return weft_detach(weft_go(seven, 1, 2, 3, 4, 5, 6, 7));
+#elif MISTAKE == 52 /* a blocking job that cannot tell an error. expect: weft_blocking: name_of must return a signed integer */
+    return weft_blocking(name_of, 3) != NULL;
+#elif MISTAKE == 53 /* expect: passed by .*enumeration|argument|incompatible */
+    return weft_blocking(by_struct, sp);
 #elif MISTAKE == 9 /* a dropped handle. expect: unused.result */
     weft_go(two, 1, "x");
     return 0;
@@ -163,6 +167,8 @@ int calls(void)
 #define A weft_arm(f->s, weft_yield)
 #elif MISTAKE == 49 /* a timeout of no child. expect: incompatible|invalid initializer|initializing */
 #define BODY weft_await(f->to, weft_timeout, weft_ms(5), f->s)
+#elif MISTAKE == 51 /* expect: weft_blocking.. is for fibers and threads */
+#define BODY f->got = weft_blocking(two, 1, "x")
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else

@@ -144,3 +144,21 @@ int cxx_turns_and_catches(weft_rt *rt)
     }
     return 0;
 }
+
+static int add(int a, int b)
+{
+    return a + b;
+}
+
+/* Arguments are converted to what the parameters are, as in a call. */
+static long length(const char *text, short more)
+{
+    return text[0] ? 1 + length(text + 1, more) : more;
+}
+
+int cxx_asks_the_blocking_pool(weft_lane *lane)
+{
+    int sum = weft_blocking(add, 1, 2);
+    long long_sum = weft_blocking_as((lane, nullptr, nullptr, "length"), length, "abc", 4);
+    return sum == 3 && long_sum == 7 ? 0 : -1;
+}

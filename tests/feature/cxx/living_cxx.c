@@ -102,3 +102,21 @@ TEST(exception_out_of_a_task_ends_the_process)
         ASSERT(strstr(d.said, "thrown out of a"));
     }
 }
+
+/* ---- the macros of C++ ---- */
+
+static void blocking(struct crew *crew)
+{
+    weft_lane *lane;
+    int r = -1;
+    ASSERT_OK(weft_lane_new(crew->rt, "cxx", 1, &lane));
+    ASSERT_OK(cxx_asks_the_blocking_pool(lane));
+    ASSERT_OK(weft_join(weft_go(cxx_asks_the_blocking_pool, lane), &r));
+    ASSERT_OK(r);
+    weft_lane_free(lane);
+}
+
+TEST(blocking_is_called_from_cxx)
+{
+    crew_each(blocking);
+}
