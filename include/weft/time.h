@@ -117,10 +117,10 @@ WEFT_API void weft_sleep_until_reset(struct weft_sleep_until *sleep, weft_time a
 enum weft_missed { WEFT_MISSED_BURST, WEFT_MISSED_DELAY, WEFT_MISSED_SKIP };
 
 typedef struct weft_interval {
-    weft_time period;        /* above zero */
-    weft_time next;          /* the next tick; WEFT__AT_ONCE: the first, at once */
+    weft_time period; /* above zero */
+    weft_time next;   /* the next tick; WEFT__AT_ONCE: the first, at once */
     enum weft_missed missed;
-    uint64_t ticks;          /* that were taken */
+    uint64_t ticks; /* that were taken */
 } weft_interval;
 
 #define WEFT__AT_ONCE INT64_MIN

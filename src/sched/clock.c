@@ -61,7 +61,8 @@ static bool queues_are_empty(struct weft_rt *rt)
  * queues are empty, and for others if nobody turns it: nothing happens in it then. */
 static bool all_idle(struct weft_rt *rt)
 {
-    if (load_relaxed(&rt->clock.holds) > 0) return false; /* relaxed: who holds it keeps a task waiting */
+    if (load_relaxed(&rt->clock.holds) > 0)
+        return false; /* relaxed: who holds it keeps a task waiting */
     if (rt->current_thread) {
         struct weft__worker *w = weft__here()->worker;
         bool turns_it = w && w->rt == rt;
@@ -106,7 +107,8 @@ static struct weft_rt *rt_of(weft_rt *rt)
 /* The workers sleep until a time that is not theirs any more. */
 static void rouse(struct weft_rt *rt)
 {
-    for (uint32_t i = 0; i < rt->worker_count; i++) weft__unpark(&rt->workers[i].park);
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        weft__unpark(&rt->workers[i].park);
     if (rt->current_thread) weft__rt_signal(rt);
 }
 
@@ -118,7 +120,9 @@ int weft_clock_pause(weft_rt *rt)
     struct weft__clock *clock = &rt->clock;
     weft__lock_take(&clock->lock);
     bool runs = !weft__clock_stands(clock);
-    if (runs) store_relaxed(&clock->frozen, weft__clock_read(clock)); /* relaxed: a time, and nothing else */
+    if (runs)
+        store_relaxed(&clock->frozen,
+                      weft__clock_read(clock)); /* relaxed: a time, and nothing else */
     weft__lock_drop(&clock->lock);
     if (runs) rouse(rt);
     return runs ? 0 : -EALREADY;
@@ -130,7 +134,8 @@ static void let_run(struct weft__clock *clock)
     int64_t now = load_relaxed(&clock->frozen); /* relaxed: the CAS tells if it is old */
     do {
         store_relaxed(&clock->shift, now - weft__clock_now()); /* relaxed: ordered by the CAS */
-    } while (!cas_release(&clock->frozen, &now, WEFT__CLOCK_RUNS)); /* [rt-clock] with read: the shift */
+    } while (
+        !cas_release(&clock->frozen, &now, WEFT__CLOCK_RUNS)); /* [rt-clock] with read: the shift */
 }
 
 int weft_clock_resume(weft_rt *rt)
@@ -155,7 +160,8 @@ static bool step_towards(struct weft_rt *rt, int64_t target)
     (void)fire_all(rt);
     int64_t next = earliest(rt);
     if (next > target) next = target;
-    if (next > now) (void)cas_relaxed(&rt->clock.frozen, &now, next); /* relaxed: a time, and nothing else */
+    if (next > now)
+        (void)cas_relaxed(&rt->clock.frozen, &now, next); /* relaxed: a time, and nothing else */
     (void)fire_all(rt);
     return true;
 }

@@ -37,11 +37,12 @@ struct weft_rt;
 
 struct weft__clock {
     /* on a line that is hardly ever written: each reading looks at it */
-    WEFT__CACHE_ALIGNED _Atomic int64_t frozen; /* the time at which it stands, or RUNS  [rt-clock] */
-    _Atomic int64_t shift;                      /* beyond the system's clock */
-    _Atomic uint32_t holds;   /* while above zero it is not moved for being idle */
-    _Atomic bool moving;      /* somebody moves it for being idle: one at a time */
-    struct weft__lock lock;   /* rank rt; pause and resume, one at a time */
+    WEFT__CACHE_ALIGNED _Atomic int64_t
+        frozen;             /* the time at which it stands, or RUNS  [rt-clock] */
+    _Atomic int64_t shift;  /* beyond the system's clock */
+    _Atomic uint32_t holds; /* while above zero it is not moved for being idle */
+    _Atomic bool moving;    /* somebody moves it for being idle: one at a time */
+    struct weft__lock lock; /* rank rt; pause and resume, one at a time */
 };
 
 void weft__clock_init(struct weft__clock *clock, bool paused);
@@ -65,7 +66,8 @@ static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int
 {
     if (when == INT64_MIN) return 0; /* a wheel's way to say that there is something to do now */
     if (when == WEFT__NEVER || weft__clock_stands(clock)) return WEFT__NEVER;
-    int64_t system = when - load_relaxed(&clock->shift); /* relaxed: who changes it wakes all who sleep */
+    int64_t system =
+        when - load_relaxed(&clock->shift); /* relaxed: who changes it wakes all who sleep */
     return system < 0 ? 0 : system;
 }
 
@@ -77,12 +79,14 @@ bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
 /* While held, the clock is not moved for being idle. For what runs beside the workers. */
 static inline void weft__clock_hold(struct weft__clock *clock)
 {
-    (void)fetch_add_relaxed(&clock->holds, 1); /* relaxed: the caller is a task that runs, or holds one */
+    (void)fetch_add_relaxed(&clock->holds,
+                            1); /* relaxed: the caller is a task that runs, or holds one */
 }
 
 static inline void weft__clock_release(struct weft__clock *clock)
 {
-    (void)fetch_sub_relaxed(&clock->holds, 1); /* relaxed: the wake that follows makes a worker look */
+    (void)fetch_sub_relaxed(&clock->holds,
+                            1); /* relaxed: the wake that follows makes a worker look */
 }
 
 #endif

@@ -19,13 +19,15 @@ int weft__wheels_new(struct weft_rt *rt)
 
     rt->wheels = weft__alloc_aligned(count * sizeof(struct weft__wheel), WEFT__CACHE_LINE);
     if (!rt->wheels) return -ENOMEM;
-    for (size_t i = 0; i < count; i++) weft__wheel_init(&rt->wheels[i], weft__clock_read(&rt->clock));
+    for (size_t i = 0; i < count; i++)
+        weft__wheel_init(&rt->wheels[i], weft__clock_read(&rt->clock));
     return 0;
 }
 
 void weft__wheels_free(struct weft_rt *rt)
 {
-    for (uint32_t i = 0; i <= rt->worker_count; i++) weft__wheel_done(&rt->wheels[i]);
+    for (uint32_t i = 0; i <= rt->worker_count; i++)
+        weft__wheel_done(&rt->wheels[i]);
     weft__free(rt->wheels);
 }
 

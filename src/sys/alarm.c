@@ -26,8 +26,8 @@ static struct itimerspec spec_of(int64_t deadline_ns)
 {
     if (deadline_ns == WEFT__NEVER) return (struct itimerspec){0};
     if (deadline_ns < 1) deadline_ns = 1;
-    return (struct itimerspec){
-        .it_value = {.tv_sec = deadline_ns / WEFT__NS_PER_S, .tv_nsec = deadline_ns % WEFT__NS_PER_S}};
+    return (struct itimerspec){.it_value = {.tv_sec = deadline_ns / WEFT__NS_PER_S,
+                                            .tv_nsec = deadline_ns % WEFT__NS_PER_S}};
 }
 
 int weft__alarm_set(int fd, int64_t deadline_ns)

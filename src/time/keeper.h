@@ -39,7 +39,8 @@ static inline int64_t weft__keeper_now(const struct weft__keeper *keeper)
     return keeper->now(keeper);
 }
 
-static inline struct weft__wheel *weft__keeper_wheel(const struct weft__keeper *keeper, int32_t home)
+static inline struct weft__wheel *weft__keeper_wheel(const struct weft__keeper *keeper,
+                                                     int32_t home)
 {
     weft_dassert(home & 1);
     return &keeper->wheels[(uint32_t)home >> 1];

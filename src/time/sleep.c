@@ -47,7 +47,7 @@ static weft_poll ends(struct sleep *f, int ret)
 }
 
 /* Over before it began. Without budget it lets others run first. */
-static weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
+static __attribute__((noinline)) weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
 {
     if (cx->budget == 0) {
         cx->yielded = true;
@@ -57,21 +57,32 @@ static weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
     return ends(f, 0);
 }
 
-static weft_poll begins(struct sleep *f, weft_cx *cx, bool relative)
+/* The two are apart from each other, and from the poll, so that each saves few registers. */
+static __attribute__((noinline)) weft_poll begins_after(struct sleep *f, weft_cx *cx)
 {
     if (cx->why) return ends(f, weft_cx_cancelled(cx));
     if (cx->probe) return WEFT_PENDING; /* what it is asked for is whether it is over, and it has not begun */
-    if (relative && f->timer.when <= 0) return ends_at_once(f, cx);
+    if (f->timer.when <= 0) return ends_at_once(f, cx);
     struct weft__keeper *keeper = weft__keeper_here();
     if (!keeper) return ends(f, -ENOMEM);
     weft__timer_init(&f->timer);
-    f->at = relative ? weft__keeper_arm_after(keeper, &f->timer, f->timer.when, cx->waker)
-                     : weft__keeper_arm_at(keeper, &f->timer, f->timer.when, cx->waker);
+    f->at = weft__keeper_arm_after(keeper, &f->timer, f->timer.when, cx->waker);
+    return WEFT_PENDING;
+}
+
+static __attribute__((noinline)) weft_poll begins_at(struct sleep *f, weft_cx *cx)
+{
+    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->probe) return WEFT_PENDING;
+    struct weft__keeper *keeper = weft__keeper_here();
+    if (!keeper) return ends(f, -ENOMEM);
+    weft__timer_init(&f->timer);
+    f->at = weft__keeper_arm_at(keeper, &f->timer, f->timer.when, cx->waker);
     return WEFT_PENDING;
 }
 
 /* Polled again: by its timer, or for a reason that is none of its business. */
-static weft_poll goes_on(struct sleep *f, weft_cx *cx)
+static __attribute__((noinline)) weft_poll goes_on(struct sleep *f, weft_cx *cx)
 {
     if (weft__timer_take_granted(&f->timer)) return ends(f, 0);
     struct weft__wheel *wheel = weft__keeper_wheel(weft__keeper_here(), f->at);
@@ -79,20 +90,17 @@ static weft_poll goes_on(struct sleep *f, weft_cx *cx)
     return ends(f, weft__wheel_cancel(wheel, &f->timer) ? 0 : weft_cx_cancelled(cx));
 }
 
-static weft_poll poll(struct sleep *f, weft_cx *cx, bool relative)
-{
-    if (f->at > 0) return goes_on(f, cx);
-    return begins(f, cx, relative && f->at != MOVED);
-}
-
 weft_poll weft_sleep_poll(void *frame, weft_cx *cx)
 {
-    return poll(frame, cx, true);
+    struct sleep *f = frame;
+    if (f->at > 0) return goes_on(f, cx);
+    return f->at == MOVED ? begins_at(f, cx) : begins_after(f, cx);
 }
 
 weft_poll weft_sleep_until_poll(void *frame, weft_cx *cx)
 {
-    return poll(frame, cx, false);
+    struct sleep *f = frame;
+    return f->at > 0 ? goes_on(f, cx) : begins_at(f, cx);
 }
 
 /* ---- reset ----------------------------------------------------------------------------------- */

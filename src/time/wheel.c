@@ -50,12 +50,6 @@ static struct weft__timer *timer_of(struct weft__link *link)
 
 /* ---- what is kept beside --------------------------------------------------------------------- */
 
-static void count_live(struct weft__wheel *wheel, uint32_t change)
-{
-    /* relaxed, both: written under the lock, a hint to others */
-    store_relaxed(&wheel->live, load_relaxed(&wheel->live) + change);
-}
-
 static int64_t next_of(const struct weft__wheel *wheel)
 {
     return load_relaxed(&wheel->next); /* relaxed: the lock orders it */
@@ -92,64 +86,22 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 
 void weft__wheel_done(struct weft__wheel *wheel)
 {
-    weft__lock_take_brief(&wheel->lock); /* whoever cancelled last is through with it */
+    weft__lock_take_brief(&wheel->lock);          /* whoever cancelled last is through with it */
     weft_assert(load_relaxed(&wheel->live) == 0); /* relaxed: the lock orders it */
     weft__lock_drop_brief(&wheel->lock);
 }
 
-/* ---- arm, cancel ----------------------------------------------------------------------------- */
-
-static void mark_armed(struct weft__wheel *wheel, struct weft__timer *timer,
-                       struct weft_waker waker)
-{
-    weft_assert(!weft__waker_is_none(waker));
-    weft_dassert(load_relaxed(&timer->word) == 0); /* relaxed, both: OUT, so the owner's */
-    store_relaxed(&timer->word, waker.word | WEFT__TIMER_ARMED);
-    weft__link_init(&timer->link);
-    count_live(wheel, 1);
-}
+/* ---- arm ------------------------------------------------------------------------------------- */
 
 void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
                         struct weft_waker waker)
 {
     weft__lock_take_brief(&wheel->lock);
-    mark_armed(wheel, timer, waker);
+    weft__wheel_mark_armed(wheel, timer, waker);
     timer->when = when < 0 ? 0 : when;
     put(wheel, timer);
     note_deadline(wheel, timer->when);
     weft__lock_drop_brief(&wheel->lock);
-}
-
-void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
-                           struct weft_waker waker)
-{
-    weft__lock_take_brief(&wheel->lock);
-    mark_armed(wheel, timer, waker);
-    timer->when = ns < 0 ? 0 : ns;
-    weft__list_push_back(&wheel->fresh, &timer->link);
-    weft__lock_drop_brief(&wheel->lock);
-}
-
-/* Holds: the lock. The bit of a slot that is empty now stays: who looks there next takes it out. */
-static void take_out(struct weft__wheel *wheel, struct weft__timer *timer)
-{
-    weft__list_remove(&timer->link);
-    count_live(wheel, (uint32_t)-1);
-    if (load_relaxed(&wheel->live) == 0) { /* relaxed: under the lock */
-        set_next(wheel, INT64_MAX, true);
-    } else if (timer->when == next_of(wheel)) {
-        wheel->exact = false;
-    }
-}
-
-bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
-{
-    weft__lock_take_brief(&wheel->lock);
-    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
-    if (word & WEFT__TIMER_ARMED) take_out(wheel, timer);
-    store_relaxed(&timer->word, 0);
-    weft__lock_drop_brief(&wheel->lock);
-    return word & WEFT__TIMER_FIRED;
 }
 
 bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer)
@@ -180,11 +132,10 @@ static void fire(struct weft__wheel *wheel, struct weft__timer *timer, struct tu
     uint32_t tasks = turn->chain.count;
 
     weft__list_remove(&timer->link);
-    count_live(wheel, (uint32_t)-1);
+    weft__wheel_count(wheel, (uint32_t)-1);
     weft__wake_chain_claim(&turn->chain, (struct weft_waker){waker});
     bool granted = turn->chain.count > tasks;
-    store_relaxed(&timer->word,
-                  waker | WEFT__TIMER_FIRED | (granted ? WEFT__TIMER_GRANTED : 0));
+    store_relaxed(&timer->word, waker | WEFT__TIMER_FIRED | (granted ? WEFT__TIMER_GRANTED : 0));
     turn->fires_left--;
 }
 
@@ -194,8 +145,7 @@ static bool fire_slot(struct weft__wheel *wheel, struct turn *turn)
     unsigned slot = slot_of(wheel->elapsed, 0);
     struct weft__link *head = &wheel->slot[0][slot];
 
-    weft__list_each_safe(it, after, head)
-    {
+    weft__list_each_safe (it, after, head) {
         if (timer_of(it)->when > turn->now) continue;
         if (turn->fires_left == 0) return false;
         fire(wheel, timer_of(it), turn);
@@ -308,8 +258,7 @@ static int64_t earliest_of(struct weft__wheel *wheel, const struct place *at)
     int64_t earliest = INT64_MAX;
     uint32_t seen = 0;
 
-    weft__list_each(it, &wheel->slot[at->level][at->slot])
-    {
+    weft__list_each (it, &wheel->slot[at->level][at->slot]) {
         if (at->level > 0 && seen++ >= WEFT__WHEEL_SCAN) return (int64_t)at->start;
         if (timer_of(it)->when < earliest) earliest = timer_of(it)->when;
     }
@@ -358,8 +307,7 @@ static void give_back(struct weft__wheel *wheel, struct weft__link *gathered)
 
 /* Holds: the lock. First up to `now`, so that what is stamped falls as little as possible; then what
  * was stamped with a time that has come. True: all is done. */
-static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading,
-                        struct turn *turn)
+static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading, struct turn *turn)
 {
     if (!advance(wheel, turn)) return false;
     if (!reading || weft__list_empty(&reading->gathered)) return true;
@@ -396,8 +344,7 @@ static uint32_t check_list(const struct weft__wheel *wheel, struct weft__link *h
 {
     uint32_t count = 0;
 
-    weft__list_each(it, head)
-    {
+    weft__list_each (it, head) {
         const struct weft__timer *timer = timer_of(it);
         weft_assert(load_relaxed(&timer->word) & WEFT__TIMER_ARMED); /* relaxed: under the lock */
         weft_assert(timer->when >= 0);
@@ -411,8 +358,7 @@ static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned s
 {
     struct weft__link *head = &wheel->slot[level][slot];
 
-    weft__list_each(it, head)
-    {
+    weft__list_each (it, head) {
         uint64_t when = (uint64_t)timer_of(it)->when;
         if (when < wheel->elapsed) when = wheel->elapsed;
         weft_assert(wheel->occupied[level] & (UINT64_C(1) << slot));

@@ -73,12 +73,14 @@ struct weft__timer {
 
 _Static_assert(sizeof(struct weft__timer) == 32, "a sleep is a frame of 40 bytes");
 
-#define WEFT__TIMER_ARMED   ((uintptr_t)2)
-#define WEFT__TIMER_FIRED   ((uintptr_t)4)
-#define WEFT__TIMER_GRANTED ((uintptr_t)8) /* with FIRED: the task runs by the driver's push alone */
-#define WEFT__TIMER_BITS    (WEFT__TIMER_ARMED | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED)
+#define WEFT__TIMER_ARMED ((uintptr_t)2)
+#define WEFT__TIMER_FIRED ((uintptr_t)4)
+#define WEFT__TIMER_GRANTED                                                                        \
+    ((uintptr_t)8) /* with FIRED: the task runs by the driver's push alone */
+#define WEFT__TIMER_BITS (WEFT__TIMER_ARMED | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED)
 
-_Static_assert((WEFT__TIMER_BITS & WEFT__WAKER_FOREIGN) == 0, "a waker's tag lies beside the state");
+_Static_assert((WEFT__TIMER_BITS & WEFT__WAKER_FOREIGN) == 0,
+               "a waker's tag lies beside the state");
 _Static_assert((WEFT__TIMER_BITS & ~WEFT__WAKER_BITS) == 0, "the state lies below the address");
 
 struct weft__wheel {
@@ -88,9 +90,9 @@ struct weft__wheel {
     _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
     bool exact;            /* `next` is as good as it can be */
 
-    uint64_t elapsed;           /* as far as it has turned */
-    struct weft__link fresh;    /* `when` is relative */
-    struct weft__link falling;  /* out of a slot that `elapsed` has come to, not yet in another */
+    uint64_t elapsed;          /* as far as it has turned */
+    struct weft__link fresh;   /* `when` is relative */
+    struct weft__link falling; /* out of a slot that `elapsed` has come to, not yet in another */
 
     uint64_t occupied[WEFT__WHEEL_LEVELS]; /* bit n: slot n may hold something; set if it does */
     struct weft__link slot[WEFT__WHEEL_LEVELS][WEFT__WHEEL_SLOTS];
@@ -106,6 +108,41 @@ static inline void weft__timer_init(struct weft__timer *timer)
     store_relaxed(&timer->word, 0); /* relaxed: nobody else knows it yet */
 }
 
+/* ---- private: what arm and cancel stand on; they are inline, since most timers see nothing else ---- */
+
+/* Holds: the lock. */
+static inline void weft__wheel_count(struct weft__wheel *wheel, uint32_t change)
+{
+    /* relaxed, both: written under the lock, a hint to others */
+    store_relaxed(&wheel->live, load_relaxed(&wheel->live) + change);
+}
+
+/* Holds: the lock. */
+static inline void weft__wheel_mark_armed(struct weft__wheel *wheel, struct weft__timer *timer,
+                                          struct weft_waker waker)
+{
+    weft_assert(!weft__waker_is_none(waker));
+    weft_dassert(load_relaxed(&timer->word) == 0); /* relaxed, both: OUT, so the owner's */
+    store_relaxed(&timer->word, waker.word | WEFT__TIMER_ARMED);
+#if defined(WEFT_DEBUG)
+    weft__link_init(&timer->link); /* who links it asserts that it is not linked */
+#endif
+    weft__wheel_count(wheel, 1);
+}
+
+/* Holds: the lock. The bit of a slot that is empty now stays: who looks there next takes it out. */
+static inline void weft__wheel_take_out(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    weft__list_remove(&timer->link);
+    weft__wheel_count(wheel, (uint32_t)-1);
+    if (load_relaxed(&wheel->live) == 0) { /* relaxed, all: the lock orders them */
+        store_relaxed(&wheel->next, INT64_MAX);
+        wheel->exact = true;
+    } else if (timer->when == load_relaxed(&wheel->next)) {
+        wheel->exact = false;
+    }
+}
+
 /* ---- the owner of a timer -------------------------------------------------------------------- */
 
 /* Fires once the clock has come to `when`; what is past fires at the next turn. Pins the timer until
@@ -115,12 +152,27 @@ void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, in
 
 /* The same `ns` after the clock reading that comes next; below zero is zero, and what would be
  * beyond the end of time is at its end. */
-void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
-                           struct weft_waker waker);
+static inline void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer,
+                                         int64_t ns, struct weft_waker waker)
+{
+    weft__lock_take_brief(&wheel->lock);
+    weft__wheel_mark_armed(wheel, timer, waker);
+    timer->when = ns < 0 ? 0 : ns;
+    weft__list_push_back(&wheel->fresh, &timer->link);
+    weft__lock_drop_brief(&wheel->lock);
+}
 
 /* By any thread. The timer is OUT. True: it had fired, its wake came or is on its way. One that is
  * OUT already may be cancelled, too. */
-bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer);
+static inline bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    weft__lock_take_brief(&wheel->lock);
+    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
+    if (word & WEFT__TIMER_ARMED) weft__wheel_take_out(wheel, timer);
+    store_relaxed(&timer->word, 0);
+    weft__lock_drop_brief(&wheel->lock);
+    return word & WEFT__TIMER_FIRED;
+}
 
 /* Without the lock. True: it has fired, the driver is through with it, and it is OUT. False: it may
  * have fired all the same, which weft__wheel_fired shows. */

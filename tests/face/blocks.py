@@ -103,6 +103,11 @@ struct weft_recv rx; struct weft_sleep quiet; struct beat heart; int r = 0;
 """,
         "parts": [(None, "", "\nreturn r + job; }\n")],
     },
+    "weft_interval every": {
+        "needs": [],
+        "before": "void sample(weft_time now);\nint time_of(weft_time start, struct weft_sleep idle);\n",
+        "parts": [(None, "int time_of(weft_time start, struct weft_sleep idle) {\nint r;\n", "\nreturn r; }\n")],
+    },
     "int sum = weft_run": {
         "needs": [],
         "before": """

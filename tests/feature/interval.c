@@ -61,14 +61,22 @@ static void expect(weft_interval every, const int64_t *work, const int64_t *at)
         struct log log = {{0}, {0}};
         weft_interval copy = every;
         int count = -1;
-        for (int i = 0; i < TICKS; i++) log.work[i] = work[i];
+        for (int i = 0; i < TICKS; i++)
+            log.work[i] = work[i];
         switch (form) {
-        case 0: ASSERT_OK(weft_join(weft_spawn(ticks, every, &log), &count)); break;
-        case 1: ASSERT_OK(weft_join(weft_go(ticks, &copy, &log), &count)); break;
-        default: count = ticks(&copy, &log); break;
+        case 0:
+            ASSERT_OK(weft_join(weft_spawn(ticks, every, &log), &count));
+            break;
+        case 1:
+            ASSERT_OK(weft_join(weft_go(ticks, &copy, &log), &count));
+            break;
+        default:
+            count = ticks(&copy, &log);
+            break;
         }
         ASSERT_EQ(count, TICKS);
-        for (int i = 0; i < TICKS; i++) ASSERT_EQ(log.at[i], at[i]);
+        for (int i = 0; i < TICKS; i++)
+            ASSERT_EQ(log.at[i], at[i]);
     }
 }
 

@@ -164,14 +164,16 @@ static void in_order(struct crew *crew)
 
     weft__rand_seed(&rand, test_seed());
     store_relaxed(&turn, 0);
-    for (uint32_t i = 0; i < MANY; i++) order[i] = i;
+    for (uint32_t i = 0; i < MANY; i++)
+        order[i] = i;
     weft__rand_shuffle(&rand, order, MANY, sizeof(order[0]));
     ASSERT_OK(weft_clock_pause(NULL) == -EALREADY ? 0 : -1);
     for (uint32_t i = 0; i < MANY; i++) {
         weft_time at = HOUR + order[i];
         tasks[order[i]] = i % 2 ? weft_go(wakes_as, at) : weft_spawn(wakes_as, at);
     }
-    for (uint32_t i = 0; i < MANY; i++) ASSERT_GE(joined(tasks[i]), 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        ASSERT_GE(joined(tasks[i]), 0);
     ASSERT_EQ(load_relaxed(&turn), MANY);
 }
 
@@ -268,7 +270,8 @@ static void around_the_end(struct crew *crew)
         int64_t ns = (int64_t)weft__rand_below(&rand, 60000);
         weft_task *t = i % 2 ? weft_go(sleeps, ns) : weft_spawn(sleeps, ns);
         weft_time until = weft_now() + (int64_t)weft__rand_below(&rand, 60000);
-        while (weft_now() < until) sched_yield();
+        while (weft_now() < until)
+            sched_yield();
         weft_cancel(t);
         int64_t r = joined(t);
         ASSERT(r == -ECANCELED || r >= ns);
@@ -381,7 +384,8 @@ static _Atomic bool quit;
 
 static int spins(void)
 {
-    while (!load_relaxed(&quit)) (void)weft_yield();
+    while (!load_relaxed(&quit))
+        (void)weft_yield();
     return 0;
 }
 
@@ -392,10 +396,13 @@ static void beside_busy(struct crew *crew)
     (void)crew;
 
     store_relaxed(&quit, false);
-    for (int i = 0; i < 8; i++) busy[i] = weft_go(spins);
-    for (int i = 0; i < 10; i++) ASSERT_GE(joined(weft_go(sleeps, weft_us(200))), weft_us(200));
+    for (int i = 0; i < 8; i++)
+        busy[i] = weft_go(spins);
+    for (int i = 0; i < 10; i++)
+        ASSERT_GE(joined(weft_go(sleeps, weft_us(200))), weft_us(200));
     store_relaxed(&quit, true);
-    for (int i = 0; i < 8; i++) ASSERT_OK(weft_join(busy[i], NULL));
+    for (int i = 0; i < 8; i++)
+        ASSERT_OK(weft_join(busy[i], NULL));
 }
 
 TEST(sleep_beside_tasks_that_never_rest)
@@ -415,7 +422,8 @@ static void thousands(struct crew *crew)
     weft__rand_seed(&rand, test_seed());
     for (uint64_t i = 0; i < count; i++)
         tasks[i] = weft_spawn(sleeps, (int64_t)weft__rand_below(&rand, 30000000));
-    for (uint64_t i = 0; i < count; i++) ASSERT_GE(joined(tasks[i]), 0);
+    for (uint64_t i = 0; i < count; i++)
+        ASSERT_GE(joined(tasks[i]), 0);
     free(tasks);
 }
 

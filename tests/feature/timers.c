@@ -69,7 +69,8 @@ TEST(timers_end_the_wait_of_a_turn)
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
     (void)weft_rt_enter(rt);
     weft_task *t = weft_go(sleeps, weft_ms(2));
-    while (!weft_done(t)) ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    while (!weft_done(t))
+        ASSERT_GE(weft_rt_turn(rt, -1), 0);
     ASSERT_GE(joined(t), weft_ms(2));
     (void)weft_rt_enter(NULL);
     ASSERT_OK(weft_rt_stop(rt, -1));
@@ -94,10 +95,14 @@ static int sticks(void)
 {
     weft_task *behind[BEHIND];
 
-    for (int64_t i = 0; i < BEHIND; i++) behind[i] = weft_go(wakes, weft_us(100) + i);
-    for (int i = 0; i < 5; i++) (void)weft_yield(); /* they begin to sleep, here or elsewhere */
-    while (!load_relaxed(&release)) sched_yield();  /* no call of the library: this thread is gone */
-    for (int i = 0; i < BEHIND; i++) (void)weft_join(behind[i], NULL);
+    for (int64_t i = 0; i < BEHIND; i++)
+        behind[i] = weft_go(wakes, weft_us(100) + i);
+    for (int i = 0; i < 5; i++)
+        (void)weft_yield(); /* they begin to sleep, here or elsewhere */
+    while (!load_relaxed(&release))
+        sched_yield(); /* no call of the library: this thread is gone */
+    for (int i = 0; i < BEHIND; i++)
+        (void)weft_join(behind[i], NULL);
     return 0;
 }
 
@@ -123,7 +128,8 @@ TEST(timers_behind_a_stuck_worker_fire)
 static void stops(struct crew *crew)
 {
     (void)crew;
-    for (int i = 0; i < 100; i++) ASSERT_OK(weft_detach(weft_go(sleeps, weft_mins(60) + i)));
+    for (int i = 0; i < 100; i++)
+        ASSERT_OK(weft_detach(weft_go(sleeps, weft_mins(60) + i)));
 }
 
 TEST(timers_do_not_keep_a_runtime_from_stopping)
@@ -138,7 +144,8 @@ static int64_t spawns(int64_t count)
     weft_task *tasks[64];
     int64_t ok = 0;
 
-    for (int64_t i = 0; i < 64; i++) tasks[i] = weft_go(sleeps, weft_us(500) + count * 7 % 300);
+    for (int64_t i = 0; i < 64; i++)
+        tasks[i] = weft_go(sleeps, weft_us(500) + count * 7 % 300);
     for (int64_t i = 0; i < 64; i++) {
         int64_t lasted = 0;
         int r = weft_join(tasks[i], &lasted);
@@ -151,7 +158,8 @@ static void bursts(struct crew *crew)
 {
     uint64_t rounds = test_scaled(20);
     (void)crew;
-    for (uint64_t i = 0; i < rounds; i++) ASSERT_EQ(joined(weft_go(spawns, (int64_t)i)), 64);
+    for (uint64_t i = 0; i < rounds; i++)
+        ASSERT_EQ(joined(weft_go(spawns, (int64_t)i)), 64);
 }
 
 TEST(timers_in_bursts)

@@ -8,10 +8,11 @@
 
 static struct weft__lock lock;
 static int guarded;
+static bool brief; /* taken and dropped by the brief ones */
 
 /* ---- broken twins ---- */
 
-enum { HONEST, FORGETS_THE_OTHER_SLEEPER, WAKES_BEFORE_IT_DROPS, SLEEPS_WITHOUT_MARK };
+enum { HONEST, FORGETS_THE_OTHER_SLEEPER, WAKES_BEFORE_IT_DROPS, SLEEPS_WITHOUT_MARK, SLEEPS_WITHOUT_END };
 
 /* Takes the lock as "held, nobody sleeps" after having slept: a second sleeper is never woken. */
 static void take_forgetful(void)
@@ -42,8 +43,24 @@ static void drop_after_waking(void)
     store_release(&lock.word, 0);
 }
 
+/* The brief one's sleeper, but as if each drop would wake it. */
+static void take_without_end(void)
+{
+    uint32_t free = 0;
+    if (cas_acquire(&lock.word, &free, 1)) return;
+    while (exchange_acquire(&lock.word, 2) != 0) (void)weft__futex_wait(&lock.word, 2, WEFT__NEVER);
+}
+
 static void take(void)
 {
+    if (brief) {
+        if (model_mutant == SLEEPS_WITHOUT_END) {
+            take_without_end();
+        } else {
+            weft__lock_take_brief(&lock);
+        }
+        return;
+    }
     if (model_mutant == FORGETS_THE_OTHER_SLEEPER) {
         take_forgetful();
     } else if (model_mutant == SLEEPS_WITHOUT_MARK) {
@@ -55,6 +72,10 @@ static void take(void)
 
 static void drop(void)
 {
+    if (brief) {
+        weft__lock_drop_brief(&lock);
+        return;
+    }
     if (model_mutant == WAKES_BEFORE_IT_DROPS) {
         drop_after_waking();
     } else {
@@ -94,16 +115,31 @@ static void holders(void (*other)(void *), int threads, int least)
 
 static void two(void)
 {
+    brief = false; /* a case that failed halfway has left it as it was */
     holders(add_one, 2, 2);
 }
 
 static void three(void)
 {
+    brief = false;
+    holders(add_one, 3, 3);
+}
+
+static void two_brief(void)
+{
+    brief = true;
+    holders(add_one, 2, 2);
+}
+
+static void three_brief(void)
+{
+    brief = true;
     holders(add_one, 3, 3);
 }
 
 static void one_tries(void)
 {
+    brief = false;
     holders(add_one_if_free, 3, 2);
 }
 
@@ -112,6 +148,9 @@ static const struct model_case cases[] = {
     {.name = "lock: two holders, spurious wakes", .run = two, .unbounded = true, .spurious = 2},
     {.name = "lock: three holders", .run = three, .preemptions = 2},
     {.name = "lock: two take, one tries", .run = one_tries, .preemptions = 3, .weaken = true},
+    {.name = "brief: two holders", .run = two_brief, .preemptions = 4, .weaken = true},
+    {.name = "brief: three holders", .run = three_brief, .preemptions = 2},
+    {.name = "mutant: a brief sleeper waits to be woken", .run = two_brief, .preemptions = 3, .mutant = SLEEPS_WITHOUT_END, .must_fail = true, .why = "lost"},
     {.name = "mutant: forgets that another may sleep", .run = three, .preemptions = 3, .mutant = FORGETS_THE_OTHER_SLEEPER, .must_fail = true, .why = "lost"},
     {.name = "mutant: wakes before it drops", .run = two, .unbounded = true, .mutant = WAKES_BEFORE_IT_DROPS, .must_fail = true},
     {.name = "mutant: sleeps without leaving a mark", .run = two, .unbounded = true, .mutant = SLEEPS_WITHOUT_MARK, .must_fail = true, .why = "lost"},

@@ -175,6 +175,12 @@ const uint64_t weft__no_stack;
 bool weft__spent_waits(const struct weft_task *task) { (void)task; return false; }
 struct weft_task *weft__spent_put(struct weft__spent *spent, struct weft_task *task) { (void)spent; unreached(); return task; }
 void weft__spent_flush(struct weft__worker *w) { (void)w; }
+uint32_t weft__worker_look(struct weft__worker *w) { (void)w; return 0; }
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel) { (void)rt; (void)wheel; return 0; }
+int64_t weft__worker_next_look(struct weft__worker *w) { (void)w; return WEFT__NEVER; }
+bool weft__worker_was_hurried(struct weft__worker *w) { (void)w; return false; }
+bool weft__worker_has_due(const struct weft__worker *w) { (void)w; return false; }
+bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit) { (void)rt; (void)limit; return false; }
 void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure) { (void)unread; (void)site; (void)failure; unreached(); }
 void weft__watchers_wake(const struct weft_task *child, const struct weft__sched *sched) { (void)child; (void)sched; unreached(); }
 void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }

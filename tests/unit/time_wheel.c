@@ -242,7 +242,8 @@ TEST(wheel_leaves_fresh_what_a_turn_cannot_stamp)
 {
     struct fixture *f = fixture_at(START);
 
-    for (unsigned i = 0; i < 20; i++) arm_after(f, i, 100);
+    for (unsigned i = 0; i < 20; i++)
+        arm_after(f, i, 100);
     ASSERT_EQ(turn(f, START, 2), 0);
     ASSERT_EQ(f->timers[7].when, START + 100);
     ASSERT_EQ(f->timers[8].when, 100);
@@ -250,7 +251,8 @@ TEST(wheel_leaves_fresh_what_a_turn_cannot_stamp)
     (void)turn_all(f, START + 1);
     ASSERT_EQ(f->timers[19].when, START + 101);
     ASSERT_EQ(turn_all(f, START + 101), 20);
-    for (unsigned i = 0; i < 20; i++) ASSERT_EQ(f->order[i], i);
+    for (unsigned i = 0; i < 20; i++)
+        ASSERT_EQ(f->order[i], i);
 }
 
 TEST(wheel_takes_a_sleep_below_zero_for_none)
@@ -269,9 +271,11 @@ TEST(wheel_fires_equal_deadlines_in_the_order_of_arming)
 {
     struct fixture *f = fixture_at(START);
 
-    for (unsigned i = 0; i < 100; i++) arm_at(f, i, START + HOUR);
+    for (unsigned i = 0; i < 100; i++)
+        arm_at(f, i, START + HOUR);
     ASSERT_EQ(turn_all(f, START + HOUR), 100);
-    for (unsigned i = 0; i < 100; i++) ASSERT_EQ(f->order[i], i);
+    for (unsigned i = 0; i < 100; i++)
+        ASSERT_EQ(f->order[i], i);
 }
 
 /* A slot apart and more: by deadline, whatever the order of arming, also if the clock jumps. */
@@ -279,16 +283,19 @@ TEST(wheel_fires_in_the_order_of_deadlines)
 {
     struct fixture *f = fixture_at(START);
 
-    for (unsigned i = 0; i < 40; i++) arm_at(f, 39 - i, START + (GRAIN << (40 - i)));
+    for (unsigned i = 0; i < 40; i++)
+        arm_at(f, 39 - i, START + (GRAIN << (40 - i)));
     ASSERT_EQ(turn_all(f, INT64_MAX - 1), 40);
-    for (unsigned i = 0; i < 40; i++) ASSERT_EQ(f->order[i], i);
+    for (unsigned i = 0; i < 40; i++)
+        ASSERT_EQ(f->order[i], i);
 }
 
 TEST(wheel_fires_no_more_than_it_is_asked_for)
 {
     struct fixture *f = fixture_at(START);
 
-    for (unsigned i = 0; i < 10; i++) arm_at(f, i, START + 1);
+    for (unsigned i = 0; i < 10; i++)
+        arm_at(f, i, START + 1);
     ASSERT_EQ(turn(f, START + 1, 4), 4);
     ASSERT(weft__wheel_due(&f->wheel, START + 1));
     ASSERT_EQ(turn(f, START + 1, 4), 4);
@@ -301,10 +308,12 @@ TEST(wheel_lets_a_full_slot_fall_bit_by_bit)
 {
     struct fixture *f = fixture_at(0);
 
-    for (unsigned i = 0; i < 100; i++) arm_at(f, i, HOUR + i * GRAIN);
+    for (unsigned i = 0; i < 100; i++)
+        arm_at(f, i, HOUR + i * GRAIN);
     (void)turn(f, HOUR - GRAIN * 40, 1);
     ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN); /* half done */
-    for (unsigned i = 0; i < 100; i += 2) ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i]));
+    for (unsigned i = 0; i < 100; i += 2)
+        ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i]));
     ASSERT_EQ(turn_all(f, HOUR - 1), 0);
     ASSERT_EQ(weft__wheel_next(&f->wheel), HOUR + GRAIN);
     ASSERT_EQ(turn_all(f, HOUR + 99 * GRAIN), 50);
@@ -317,7 +326,8 @@ TEST(wheel_looks_early_where_many_share_a_slot)
     int64_t now = 0;
     unsigned looks = 0;
 
-    for (unsigned i = 0; i < 200; i++) arm_at(f, i, HOUR + 1000 + i);
+    for (unsigned i = 0; i < 200; i++)
+        arm_at(f, i, HOUR + 1000 + i);
     (void)weft__wheel_cancel(&f->wheel, &f->timers[0]); /* the earliest: the bound is found anew */
     for (; f->count < 199; looks++) {
         int64_t next = weft__wheel_next(&f->wheel);
@@ -499,8 +509,14 @@ static void oracle_step(struct oracle *o)
     int64_t next;
 
     switch (weft__rand_below(&o->rand, 8)) {
-    case 0: case 1: case 2: oracle_arm(o, i); break;
-    case 3: oracle_cancel(o, i); break;
+    case 0:
+    case 1:
+    case 2:
+        oracle_arm(o, i);
+        break;
+    case 3:
+        oracle_cancel(o, i);
+        break;
     case 4: /* what fired is taken as its owner would */
         for (unsigned k = 0; k < MANY; k++)
             if (o->state[k] == FIRED) oracle_cancel(o, k);
@@ -510,7 +526,9 @@ static void oracle_step(struct oracle *o)
         ASSERT_LE(next, oracle_earliest(o));
         oracle_turn(o, next > o->now && next < INT64_MAX / 2 ? next : o->now, MANY);
         break;
-    case 6: oracle_turn(o, o->now + (any_distance(o) >> 24), MANY); break;
+    case 6:
+        oracle_turn(o, o->now + (any_distance(o) >> 24), MANY);
+        break;
     default:
         oracle_turn(o, o->now + (any_distance(o) >> 24),
                     1 + (uint32_t)weft__rand_below(&o->rand, 8));
@@ -527,8 +545,10 @@ TEST(wheel_agrees_with_a_plain_list)
     weft__rand_seed(&o.rand, test_seed());
     o.now = (int64_t)(weft__rand_u64(&o.rand) >> (2 + weft__rand_below(&o.rand, 40)));
     o.f = fixture_at(o.now);
-    for (uint64_t i = 0; i < rounds && o.now < INT64_MAX / 2; i++) oracle_step(&o);
-    for (unsigned i = 0; i < MANY; i++) oracle_cancel(&o, i);
+    for (uint64_t i = 0; i < rounds && o.now < INT64_MAX / 2; i++)
+        oracle_step(&o);
+    for (unsigned i = 0; i < MANY; i++)
+        oracle_cancel(&o, i);
     weft__wheel_done(&o.f->wheel);
 }
 
