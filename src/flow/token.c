@@ -306,7 +306,9 @@ bool weft_token_hook_on(weft_token *token, weft_token_hook *hook)
     struct weft__link hooks = WEFT__LIST_INIT(hooks);
     bool late = load_relaxed(&t->reason) != 0; /* relaxed: under the lock */
 
-    *h = (struct hook){.root = root, .state = HOOK_ON};
+    h->root = root;
+    h->runner = NULL;
+    h->state = HOOK_ON;
     weft__link_init(&h->link);
     weft__link_init(&h->waiters);
     weft__list_push_back(late ? &hooks : &t->hooks, &h->link);
