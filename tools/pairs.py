@@ -20,7 +20,7 @@ import sys
 TAG = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]")
 ROW = re.compile(r"^\|\s*`?\[([a-z0-9-]+)\]`?\s*\|")
 RMW = r"(?:exchange|fetch_add|fetch_sub|fetch_or|fetch_and|cas)"
-RELEASES = re.compile(rf"\b(?:store_(?:release|seq_cst)|{RMW}_(?:release|acq_rel|seq_cst)|fence_(?:release|seq_cst)|mb_after_rmw)\s*\(")
+RELEASES = re.compile(rf"\b(?:store_(?:release|seq_cst)|{RMW}_(?:release|acq_rel|seq_cst)|fence_(?:release|seq_cst)|own_add_release|mb_after_rmw)\s*\(")
 ACQUIRES = re.compile(rf"\b(?:load_(?:acquire|seq_cst)|{RMW}_(?:acquire|acq_rel|seq_cst)|fence_(?:acquire|seq_cst)|mb_after_rmw)\s*\(")
 # The wrappers themselves.
 SEAM = {"base/atomic.h", "base/atomic.c"}

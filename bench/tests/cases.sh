@@ -28,12 +28,13 @@ expected() { # CASE N
     blocking16) echo $(($2 / 16 * ($2 / 16 - 1) / 2 * 16)) ;;
     switch*) echo $((2 * $2)) ;;
     yield*) echo 1000000 ;; # together
+    timer_churn) echo 500000 ;; # beside N others
     *) echo "$2" ;;
     esac
 }
 
-for case in blocking blocking16 chained fib join_all mem_fiber mem_wait ping_pong skynet skynet_fiber spawn spawn_fiber spawn_join spawn_remote switch \
-    switch_fiber tasks100k yield yield_fiber; do
+for case in blocking blocking16 chained fib join_all mem_fiber mem_sleep mem_wait ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
+    spawn_remote switch switch_fiber tasks100k timer_churn timer_many yield yield_fiber; do
     "$program" --list | grep -qx "$case" || complain "there is no case $case"
 done
 for case in $("$program" --list); do
