@@ -108,9 +108,12 @@ static inline uint64_t weft__join_ending(const struct weft_task *child)
 /* weft__join_end of a child for which nobody waits, though somebody may come. */
 static inline bool weft__join_end_alone(struct weft_task *child, uint64_t *word)
 {
+    uint64_t seen = *word;
     /* One addition turns SCHED into COMPLETE. [state-done] with is_complete and unref; [state-ref]
      * with unref: its holder's last touch comes before our free, ours before its. */
-    return cas_acq_rel(&child->state, word, *word + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
+    bool ended = cas_acq_rel(&child->state, &seen, seen + (WEFT__STATE_COMPLETE - WEFT__STATE_SCHED));
+    *word = seen;
+    return ended;
 }
 
 /* The child's poll answered READY, and its state word was `*word`. Answers false, with the present
