@@ -9,8 +9,8 @@
  *     ring full                              half of it to the worker's own overflow arrays; without memory for these, to the inject queue
  *     it has a place of its own (place.c)    there, whoever pushes it: never to where a thief could take it from
  * `next` keeps what was just woken in the cache, and makes fork-join go depth first. It goes before the ring at most three times in a row while others wait.
- * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. Every 32nd it looks at the
- * background queue. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
+ * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
+ * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
  * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
