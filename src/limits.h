@@ -141,6 +141,10 @@
 /* Stacks taken out of a pool at once while their pages are given back. Doubled: twice as many are missing for a moment, and a burst then maps new ones. */
 #define WEFT__STACK_TRIM_BATCH 16
 
+/* Free stacks of each size that keep their pages in a runtime that sleeps. Doubled: twice the memory, some 100 KiB for the usual size; halved: the first burst after
+ * a sleep faults twice as often. */
+#define WEFT__STACK_KEEP 16
+
 /* The largest text file the library reads whole. What it reads is a table of mounts: doubled, a hostile one costs twice the memory. */
 #define WEFT__SLURP_BYTES_MAX (16 * 1024 * 1024)
 

@@ -44,6 +44,8 @@ if(WEFT_SHARED)
   weft_script_test(NAME exported_symbols LABEL package NEEDS CMAKE_NM
     COMMAND sh ${package}/symbols.sh ${CMAKE_NM} $<TARGET_FILE:weft_shared> ${PROJECT_SOURCE_DIR}/src/weft.map)
 endif()
+weft_script_test(NAME lto LABEL package
+  COMMAND sh ${package}/lto.sh ${CMAKE_COMMAND} ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_GENERATOR})
 if(WEFT_SHARED AND WEFT_INSTALL)
   weft_script_test(NAME install LABEL package NEEDS WEFT_CXX PKG_CONFIG_EXECUTABLE
     COMMAND sh ${package}/install.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER} ${WEFT_CXX} ${PKG_CONFIG_EXECUTABLE}

@@ -218,6 +218,24 @@ static void stop_searching(struct weft__worker *w)
 
 /* ---- sleeping ---- */
 
+/* Where no monitor sees that all sleep, who has slept for so long gives the pages of free stacks back. Halved: programs that do something once in a second have cold
+ * stacks each time. */
+#define QUIET_NS INT64_C(1000000000)
+
+static void park(struct weft__worker *w)
+{
+    struct weft_rt *rt = w->rt;
+    int64_t until = weft__worker_next_look(w);
+    if (!weft__monitor_watches(rt) && weft__stack_sizes_are_warm(&rt->stack_sizes, WEFT__STACK_KEEP)) {
+        int64_t quiet = weft__clock_now() + QUIET_NS;
+        if (quiet < until) {
+            if (weft__park(&w->park, quiet)) return; /* woken */
+            weft__monitor_trim(rt);
+        }
+    }
+    (void)weft__park(&w->park, until);
+}
+
 static void sleep_until_woken(struct weft__worker *w)
 {
     struct weft_rt *rt = w->rt;
@@ -225,13 +243,14 @@ static void sleep_until_woken(struct weft__worker *w)
 
     weft__slab_flush(&w->slab);
     weft__slab_share(&w->slab);
+    weft__stack_magazine_flush(&w->magazine); /* others may need them, and else nobody could trim them */
     w->searching = false;
     weft__idle_sleep(&rt->idle, w->index, searching);
     bool work = weft__worker_sees_work(w) || !weft__inbox_empty(&w->inbox);
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     if (!work && load_acquire(&rt->stage) != WEFT__STOPPED && !weft__clock_move_idle(rt, WEFT__NEVER)) {
         weft__tally(&w->counts.parks, 1);
-        (void)weft__park(&w->park, weft__worker_next_look(w));
+        park(w);
     }
     (void)weft__idle_unsleep(&rt->idle, w->index);
     w->searching = true;

@@ -70,7 +70,9 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     bool over = tick >= w->tick_max;
     if (weft__worker_keeps_waiting(w) || (over && w->inline_ticks >= INLINE_TICKS_MAX)) return false;
     w->inline_ticks += over;
+    w->rounds += over;
     w->tick = over ? 0 : tick;
+    w->background_tick = 0; /* nobody waits there */
     weft__worker_stretch(w);
     if (over) (void)weft__worker_look(w);
     if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);

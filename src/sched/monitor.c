@@ -46,6 +46,22 @@ static uint32_t look_round(struct weft_rt *rt)
     return still;
 }
 
+/* ---- stacks ---- */
+
+static bool all_asleep(const struct weft_rt *rt)
+{
+    return weft__idle_sleeping(&rt->idle) == rt->worker_count;
+}
+
+void weft__monitor_trim(struct weft_rt *rt)
+{
+    size_t trimmed = 1;
+    while (trimmed > 0 && all_asleep(rt) && weft__watch_goes_on(&rt->monitor.watch)) {
+        if (load_relaxed(&rt->stage) == WEFT__STOPPED) break; /* relaxed: looked at again by whoever leaves */
+        trimmed = weft__stack_sizes_trim_some(&rt->stack_sizes, WEFT__STACK_KEEP);
+    }
+}
+
 /* ---- the loop ---- */
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -77,6 +93,7 @@ static bool wait_for_next(struct weft_rt *rt, enum weft__pace_next pace, uint32_
     int64_t short_ns = m->interval_ns / WEFT__PACE_ALERT_PART;
     int64_t now = weft__clock_now();
     if (pace == WEFT__PACE_DOZE) {
+        weft__monitor_trim(rt);
         while (weft__watch_doze(&m->watch, &rt->idle, m->trace.next_at))
             weft__trace_line(&m->trace, rt, still, weft__clock_now());
     }
@@ -92,8 +109,7 @@ static void monitor_main(void *arg)
 
     while (wait_for_next(rt, pace, still)) {
         still = look_round(rt);
-        bool all_asleep = weft__idle_sleeping(&rt->idle) == rt->worker_count;
-        pace = weft__pace_after(&m->pace, still > 0, all_asleep);
+        pace = weft__pace_after(&m->pace, still > 0, all_asleep(rt));
     }
 }
 
@@ -113,6 +129,11 @@ int weft__monitor_start(struct weft_rt *rt)
                                monitor_main, rt);
     m->running = r == 0;
     return r;
+}
+
+bool weft__monitor_watches(const struct weft_rt *rt)
+{
+    return rt->monitor.running && rt->monitor.interval_ns != WEFT__NEVER;
 }
 
 void weft__monitor_stop(struct weft_rt *rt)

@@ -11,6 +11,9 @@
  * It helps as far as there is somebody who has nothing to do. If all others are busy the leave
  * stands until one runs dry; if all stand still, nothing happens until one comes back.
  *
+ * Before it sleeps too it gives the pages of free stacks back, all but a few, as long as nobody wakes.
+ * Where there is no monitor, a worker that has slept for a second does so (find.c).
+ *
  * With `schedtrace_ms` it also prints a line in each interval (trace.h). A runtime of one worker has
  * nobody to help, and a current-thread one no threads at all: there is no monitor then, but for the
  * first if it prints.
@@ -42,6 +45,12 @@ struct weft__monitor {
 /* Start it, if this runtime wants one. The workers may be running already.
  * Returns 0; what weft__thread_start answers. */
 int weft__monitor_start(struct weft_rt *rt);
+
+/* Does it look at the workers? */
+bool weft__monitor_watches(const struct weft_rt *rt);
+
+/* All workers sleep: gives the pages of free stacks back, until one wakes or the runtime stops. By anyone. */
+void weft__monitor_trim(struct weft_rt *rt);
 
 /* Stop it and wait for it, if it runs. */
 void weft__monitor_stop(struct weft_rt *rt);

@@ -88,12 +88,13 @@ struct weft__worker {
     uint32_t budget;                /* constant: as in the options */
     struct weft__stretch stretch;         /* until it looks elsewhere again */
     uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
+    uint32_t background_tick;       /* the same of the background queue; below WEFT__BACKGROUND_TICKS / 2 */
     uint32_t rounds;                /* ticks since the overflow arrays were brought round */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
     uint32_t dive;                  /* takes from the ring that are of its newest: fibers wait for their children (join.c) */
     uint32_t dived;                 /* ticks since the ring's oldest last had to be taken */
+    bool oldest_due;                /* it has to be, at the next take from the ring that would be of its newest */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop's own last one */
-    struct weft_task *newborn;      /* the last block that it gave to be filled in; only to be compared with */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
     char *stack_lo;                 /* where an inlined child may begin: from here on, */
     size_t stack_room;              /* for so many bytes; 0: nowhere */

@@ -69,13 +69,15 @@ static bool ext_new(struct weft_rt *rt, struct weft_task *task, const weft_spawn
     return true;
 }
 
-/* All of the header but the state, which publishes it. */
-static inline void header_init(struct weft_task *task, const struct weft_site *site, uint32_t place)
+/* All of the header but the state, which publishes it. `by`: the worker whose plain task it is, until it starts: it has no options, and no place
+ * but that worker's queues. While the arguments of the spawn are evaluated a fiber may move to another worker, and this block be anybody's before and
+ * after: so the mark is in the block, and not with the worker. It lies where a task that has started says what it waits for. */
+static inline void header_init(struct weft_task *task, const struct weft_site *site, uint32_t place, const struct weft__worker *by)
 {
     task->site = site;
     task->scope = 0;
     task->ext = NULL;
-    store_relaxed(&task->wait, 0); /* relaxed, all: the state word's release publishes them */
+    store_relaxed(&task->wait, (uintptr_t)by); /* relaxed, all: the state word's release publishes them */
     store_relaxed(&task->polls, 0);
     store_relaxed(&task->since, 0);
     store_relaxed(&task->place, (uint16_t)place);
@@ -91,7 +93,7 @@ static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, c
 {
     struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
     if (!task) return NULL;
-    header_init(task, site, place_of(rt, w, site, opts));
+    header_init(task, site, place_of(rt, w, site, opts), NULL);
     if (!ext_new(rt, task, opts)) goto out_block;
     if (!frame_box(task)) goto out_ext;
     return task;
@@ -116,7 +118,7 @@ static struct weft_task *block_from_pool(struct weft_rt *rt, struct weft__worker
 {
     struct weft_task *task = weft__pool_take(opts->pool, site);
     if (!task) return NULL;
-    header_init(task, site, place_of(rt, w, site, opts));
+    header_init(task, site, place_of(rt, w, site, opts), NULL);
     if (ext_new(rt, task, opts)) return task;
     block_free(rt, w, task);
     return NULL;
@@ -135,18 +137,12 @@ static struct weft_task *task_new_in_pool(const struct weft_site *site, const we
     return task;
 }
 
-static inline struct weft_task *newborn(struct weft__worker *w, struct weft_task *task, const struct weft_site *site)
-{
-    w->newborn = task;
-    header_init(task, site, 0);
-    return task;
-}
-
 /* The slab's list has run dry. */
 static __attribute__((noinline)) struct weft_task *task_new_dry(struct weft__worker *w, const struct weft_site *site)
 {
     struct weft_task *task = weft__slab_alloc(&w->slab, sizeof(*task) + site->frame_bytes);
-    return task ? newborn(w, task, site) : NULL;
+    if (task) header_init(task, site, 0, w);
+    return task;
 }
 
 /* With options, a large frame, or from outside. */
@@ -165,7 +161,8 @@ weft_task *weft__task_new(const struct weft_site *site, const weft_spawn_opts *o
     if (!w || opts || site->frame_bytes > WEFT__FRAME_MAX) return task_new_slow(w, site, opts);
     struct weft_task *task = weft__slab_alloc_ready(&w->slab, sizeof(*task) + site->frame_bytes);
     if (__builtin_expect(!task, 0)) return task_new_dry(w, site);
-    return newborn(w, task, site);
+    header_init(task, site, 0, w);
+    return task;
 }
 
 void *weft__task_frame(weft_task *task)
@@ -180,22 +177,18 @@ static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, str
     weft__gate_leave(rt);
 }
 
-/* False: the hook forked, and this is the child. Nobody runs the task, and what its push would take may be held for ever. */
-static __attribute__((noinline)) bool tell_spawn(struct weft_rt *rt, const struct weft_task *task)
-{
-    if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
-    return !weft__rt_is_lost(rt);
-}
-
-/* From outside, with options, with another spawn among the arguments, with hooks, or while the runtime closes. */
+/* From outside, with options, by another worker than it began with, with hooks, or while the runtime closes. */
 static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
 {
     struct weft_rt *rt = weft__rt_of(task);
     struct weft__worker *w = own_worker(rt);
 
+    store_relaxed(&task->wait, 0); /* relaxed: as in header_init */
     weft__state_init(task, 1);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
-    if (rt->task_hooks && !tell_spawn(rt, task)) return task;
+    if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
+    /* The hook or an argument forked, and this is the child. Nobody runs the task, and what its push would take may be held for ever. */
+    if (weft__rt_is_lost(rt)) return task;
     if (w) {
         weft__tally(&w->counts.spawned, 1);
         weft__worker_push(w, task);
@@ -215,8 +208,9 @@ static __attribute__((noinline)) weft_task *push_before_others(struct weft__work
 weft_task *weft__task_start(weft_task *task)
 {
     struct weft__worker *w = weft__here()->worker;
-    if (!w || w->newborn != task || w->task_hooks) return task_start_slow(task);
+    if (!w || load_relaxed(&task->wait) != (uintptr_t)w || w->task_hooks) return task_start_slow(task); /* relaxed: not published yet */
     if (__builtin_expect(load_relaxed(&w->rt->stage) != WEFT__OPEN, 0)) return task_start_slow(task); /* relaxed: as there */
+    store_relaxed(&task->wait, 0); /* relaxed: as in header_init */
     weft__state_init(task, 1);
     weft__tally(&w->counts.spawned, 1);
     if (!weft__slot_empty(&w->next)) return push_before_others(w, task);

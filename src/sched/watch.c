@@ -24,7 +24,7 @@ void weft__watch_init(struct weft__watch *watch)
     weft__park_init(&watch->park);
 }
 
-static bool goes_on(struct weft__watch *watch)
+bool weft__watch_goes_on(const struct weft__watch *watch)
 {
     return !load_relaxed(&watch->stopped); /* relaxed: its token ends the next park */
 }
@@ -33,9 +33,9 @@ static bool goes_on(struct weft__watch *watch)
  * moved in between: only the deadline counts. */
 bool weft__watch_rest(struct weft__watch *watch, int64_t until_ns)
 {
-    while (goes_on(watch) && weft__park(&watch->park, until_ns)) {
+    while (weft__watch_goes_on(watch) && weft__park(&watch->park, until_ns)) {
     }
-    return goes_on(watch);
+    return weft__watch_goes_on(watch);
 }
 
 bool weft__watch_doze(struct weft__watch *watch, const struct weft__idle *idle, int64_t until_ns)

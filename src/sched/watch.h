@@ -124,6 +124,9 @@ struct weft__watch {
 
 void weft__watch_init(struct weft__watch *watch);
 
+/* By anyone: it was not told to stop; a hint. */
+bool weft__watch_goes_on(const struct weft__watch *watch);
+
 /* Monitor: wait for a point in time. False: it was told to stop. */
 bool weft__watch_rest(struct weft__watch *watch, int64_t until_ns);
 

@@ -9,8 +9,8 @@
  *     ring full                              half of it to the worker's own overflow arrays; without memory for these, to the inject queue
  *     it has a place of its own (place.c)    there, whoever pushes it: never to where a thief could take it from
  * `next` keeps what was just woken in the cache, and makes fork-join go depth first. It goes before the ring at most three times in a row while others wait.
- * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. Every 32nd it looks at the
- * background queue. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
+ * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
+ * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
  * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
@@ -130,6 +130,14 @@ const struct weft__sched weft__sched = {.ops = &ops};
 
 /* ---- take ---- */
 
+/* The overflow arrays are brought round. Gives one of their tasks, to run; NULL: they were empty. */
+static struct weft_task *take_round(struct weft__worker *w)
+{
+    w->rounds = 0;
+    if (weft__runq_holds(&w->ring, WEFT__RUNQ_CAP / 2 + 1)) (void)weft__overflow_spill(&w->over, &w->ring);
+    return weft__overflow_refill(&w->over, &w->ring).run;
+}
+
 /* The fairness tick: what lies in the inject queue or behind a ring that never runs dry gets its turn. */
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
@@ -137,17 +145,16 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     w->inline_ticks = 0;
     if (++w->dived >= DIVED_MAX) {
         w->dived = 0;
-        w->dive = 0;
+        w->oldest_due = true; /* and not only `dive` cleared: whoever is taken before it may dive again */
         w->next_streak = NEXT_STREAK_MAX;
     }
     weft__shard_turn(w->shard, w->index);
     (void)weft__worker_look(w);
     struct weft_task *task = weft__worker_take_inject(w);
-    if (!task && ++w->rounds >= ROUNDS_MAX && weft__overflow_count(&w->over) > 0) {
-        w->rounds = 0;
-        if (weft__runq_holds(&w->ring, WEFT__RUNQ_CAP / 2 + 1)) (void)weft__overflow_spill(&w->over, &w->ring);
-        task = weft__overflow_refill(&w->over, &w->ring).run;
-    }
+    if (++w->rounds < ROUNDS_MAX || weft__overflow_count(&w->over) == 0) return task;
+    struct weft_task *spilled = take_round(w);
+    if (!task) return spilled;
+    if (spilled) weft__worker_push_back(w, spilled); /* an inject queue that is never empty does not hold the arrays up */
     return task;
 }
 
@@ -155,18 +162,31 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
 void weft__worker_stretch(struct weft__worker *w)
 {
     uint32_t left = w->tick < w->tick_max ? w->tick_max - w->tick : 1;
-    w->stretch.length = left < WEFT__BACKGROUND_TICKS ? left : WEFT__BACKGROUND_TICKS;
+    uint32_t behind = WEFT__BACKGROUND_TICKS - w->background_tick;
+    w->stretch.length = left < behind ? left : behind;
     w->stretch.left = w->stretch.length;
+}
+
+/* Not at the end of each stretch: a short tick, and timers that are armed, make them as short as one poll, and those in the background would have every other. */
+static struct weft_task *take_background_in_turn(struct weft__worker *w)
+{
+    if (w->background_tick < WEFT__BACKGROUND_TICKS / 2) return NULL;
+    w->background_tick = 0;
+    return weft__worker_take_background(w);
 }
 
 /* The stretch is over: who is not in its ring? */
 static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__worker *w)
 {
     w->tick += w->stretch.length;
+    w->background_tick += w->stretch.length;
     weft__worker_look_hurried(w);
     struct weft_task *task = w->tick >= w->tick_max ? take_in_turn(w) : NULL;
+    struct weft_task *behind = take_background_in_turn(w);
     weft__worker_stretch(w);
-    return task ? task : weft__worker_take_background(w);
+    if (!behind) return task;
+    if (task) weft__worker_push_back(w, task); /* an inject queue that is never empty is no reason to pass over the other */
+    return behind;
 }
 
 /* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
@@ -176,9 +196,14 @@ static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *
     return task;
 }
 
-/* Somebody waits for a child that has not begun: the newest, unless it has. */
+/* Somebody waits for a child that has not begun: the newest, unless it has, or the oldest is due. */
 static __attribute__((noinline)) struct weft_task *take_diving(struct weft__worker *w)
 {
+    if (w->oldest_due) {
+        w->oldest_due = false;
+        w->dive = 0;
+        return weft__runq_take_oldest(&w->ring);
+    }
     struct weft_task *task = weft__runq_take_newest(&w->ring);
     w->dive--;
     if (!task || load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */

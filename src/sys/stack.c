@@ -228,15 +228,22 @@ int weft__stack_get(struct weft__stacks *pool, struct weft__stack **into)
     return 0;
 }
 
-void weft__stack_put(struct weft__stacks *pool, struct weft__stack *s)
+/* holds: lock */
+static void put_warm(struct weft__stacks *pool, struct weft__stack *s)
 {
-    FORGET_FRAMES(s);
-    weft__lock_take(&pool->lock);
+    weft__lock_assert_held(&pool->lock);
     weft_assert(s->in_use); /* not put twice */
     s->in_use = false;
     pool->in_use_count--;
     weft__list_push_front(&pool->warm, &s->link);
     pool->warm_count++;
+}
+
+void weft__stack_put(struct weft__stacks *pool, struct weft__stack *s)
+{
+    FORGET_FRAMES(s);
+    weft__lock_take(&pool->lock);
+    put_warm(pool, s);
     weft__lock_drop(&pool->lock);
 }
 
@@ -261,7 +268,11 @@ void weft__stack_put_by(struct weft__stack_magazine *magazine, struct weft__stac
 
 void weft__stack_magazine_flush(struct weft__stack_magazine *magazine)
 {
-    while (magazine->count > 0) weft__stack_put(magazine->pool, magazine->stack[--magazine->count]);
+    if (magazine->count == 0) return;
+    weft__lock_take(&magazine->pool->lock);
+    for (uint32_t i = 0; i < magazine->count; i++) put_warm(magazine->pool, magazine->stack[i]); /* the last used goes to the front */
+    weft__lock_drop(&magazine->pool->lock);
+    magazine->count = 0;
 }
 
 /* ---- trim ------------------------------------------------------------------------------------ */
@@ -284,7 +295,7 @@ static size_t trim_take(struct weft__stacks *pool, size_t keep, struct weft__lin
     return taken;
 }
 
-static size_t trim_batch(struct weft__stacks *pool, size_t keep)
+size_t weft__stacks_trim_some(struct weft__stacks *pool, size_t keep)
 {
     struct weft__link batch = WEFT__LIST_INIT(batch);
     size_t taken = trim_take(pool, keep, &batch);
@@ -306,11 +317,19 @@ size_t weft__stacks_trim(struct weft__stacks *pool, size_t keep)
     size_t goal = pool->warm_count > keep ? pool->warm_count - keep : 0;
     weft__lock_drop(&pool->lock);
     while (trimmed < goal) {
-        size_t some = trim_batch(pool, keep);
+        size_t some = weft__stacks_trim_some(pool, keep);
         if (some == 0) break;
         trimmed += some;
     }
     return trimmed;
+}
+
+bool weft__stacks_are_warm(struct weft__stacks *pool, size_t keep)
+{
+    weft__lock_take(&pool->lock);
+    bool warm = pool->warm_count > keep;
+    weft__lock_drop(&pool->lock);
+    return warm;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

@@ -113,6 +113,12 @@ void weft__stack_magazine_flush(struct weft__stack_magazine *magazine);
  * trimmed is out of the pool for that moment. Returns how many stacks were trimmed. */
 size_t weft__stacks_trim(struct weft__stacks *pool, size_t keep);
 
+/* The same of WEFT__STACK_TRIM_BATCH at most: for who looks up in between. 0: there are no more. */
+size_t weft__stacks_trim_some(struct weft__stacks *pool, size_t keep);
+
+/* Are there more than `keep` that trim would give back? */
+bool weft__stacks_are_warm(struct weft__stacks *pool, size_t keep);
+
 /* What an address has to do with stacks. */
 struct weft__stack_hit {
     const void *owner; /* the pool (struct weft__stacks) */

@@ -77,3 +77,26 @@ int weft__stack_sizes_get(struct weft__stack_sizes *sizes, size_t bytes, struct 
     }
     return pool_of(&sizes->pools[bits - WEFT__STACK_MIN_BITS], (size_t)1 << bits, into);
 }
+
+/* The first pool with more than `keep`; NULL: none. */
+static struct weft__stacks *warm_pool(struct weft__stack_sizes *sizes, size_t keep)
+{
+    if (weft__stacks_are_warm(sizes->usual, keep)) return sizes->usual;
+    for (unsigned i = 0; i < WEFT__STACK_SIZES; i++) {
+        struct weft__stacks *pool =
+            load_acquire(&sizes->pools[i]); /* [stack-size] with pool_of: the pool is made */
+        if (pool && weft__stacks_are_warm(pool, keep)) return pool;
+    }
+    return NULL;
+}
+
+size_t weft__stack_sizes_trim_some(struct weft__stack_sizes *sizes, size_t keep)
+{
+    struct weft__stacks *pool = warm_pool(sizes, keep);
+    return pool ? weft__stacks_trim_some(pool, keep) : 0;
+}
+
+bool weft__stack_sizes_are_warm(struct weft__stack_sizes *sizes, size_t keep)
+{
+    return warm_pool(sizes, keep) != NULL;
+}

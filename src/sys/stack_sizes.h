@@ -29,4 +29,10 @@ void weft__stack_sizes_done(struct weft__stack_sizes *sizes);
 /* The pool whose stacks have `bytes` (not 0) or more. Returns 0; -EINVAL for more than 2^WEFT__STACK_MAX_BITS; -ENOMEM. */
 int weft__stack_sizes_get(struct weft__stack_sizes *sizes, size_t bytes, struct weft__stacks **into);
 
+/* Of all pools, the usual one too: give the pages of some free stacks back, but leave `keep` in each. Returns how many; 0: there are no more. By anyone. */
+size_t weft__stack_sizes_trim_some(struct weft__stack_sizes *sizes, size_t keep);
+
+/* Would it find any? */
+bool weft__stack_sizes_are_warm(struct weft__stack_sizes *sizes, size_t keep);
+
 #endif

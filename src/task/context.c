@@ -24,7 +24,7 @@ __asm__(".pushsection .text\n"
         ".size weft__context_entry, . - weft__context_entry\n"
         ".popsection\n");
 
-/* How functions return that are marked WEFT__JUMPS_BACK. */
+/* How functions return that are marked WEFT__JUMPS_BACK. `notrack`: it goes to where a call came from, and there is no landing. */
 __asm__(".pushsection .text\n"
         ".weak __x86_return_thunk\n"
         ".hidden __x86_return_thunk\n"
@@ -34,7 +34,7 @@ __asm__(".pushsection .text\n"
         "    popq %rcx\n"
         ".cfi_def_cfa_offset 0\n"
         ".cfi_register rip, rcx\n"
-        "    jmpq *%rcx\n"
+        "    notrack jmpq *%rcx\n"
         ".cfi_endproc\n"
         ".size __x86_return_thunk, . - __x86_return_thunk\n"
         ".popsection\n");

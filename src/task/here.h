@@ -20,11 +20,15 @@
 extern _Thread_local struct weft__here weft__here_record __attribute__((tls_model("initial-exec")));
 
 #if defined(__x86_64__)
+/* In here.c, too. A linker that has the compiler optimise knows of the references that C makes, not of those in assembly: this one brings here.c into
+ * the program. */
+extern const char weft__here_anchor __attribute__((visibility("hidden")));
+
 /* The same without a call: a volatile asm is neither merged with another one nor moved across a switch, which is one too. */
 static inline struct weft__here *weft__here(void)
 {
     struct weft__here *here;
-    __asm__ volatile("movq weft__here_record@gottpoff(%%rip), %0\n\taddq %%fs:0, %0" : "=r"(here) : : "cc");
+    __asm__ volatile("movq weft__here_record@gottpoff(%%rip), %0\n\taddq %%fs:0, %0" : "=r"(here) : "m"(weft__here_anchor) : "cc");
     return here;
 }
 #else
