@@ -131,6 +131,9 @@ struct weft__here {
     size_t stack_bytes;             /* of that; 0: it cannot be told */
     struct weft__region *regions;   /* that it is inside of, off fibers; the innermost (task/region.h) */
     uint64_t draws;                 /* of weft__here_draw; a worker's begin at its seed */
+    void (*waits)(
+        const _Atomic uint32_t *
+            rung); /* a thread of the blocking pool: told that it waits, until that word is not 0; and that it has waited (NULL) */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");
