@@ -92,7 +92,18 @@ struct weft_cx {
     bool probe;                     /* a look: READY if it is at once, else PENDING, with nothing begun or registered. Only a select asks, and only
                                        those that it knows to listen (weft/select.h) */
     bool among;                     /* polled beside others by the same task: nothing is run on the spot that would hold them up */
+    bool deaf;                      /* the budget was spent by a task that was told to stop */
 };
+
+/* A wait begins that was told to stop (cx->why). Without budget it lets others run first, so that a loop that does not listen still yields. True: PENDING, with
+ * nothing begun; the next poll has a budget again, and answers. */
+static inline bool weft__told_yields(struct weft_cx *cx)
+{
+    if (cx->budget > 0 || cx->probe) return false;
+    cx->yielded = true;
+    cx->deaf = true;
+    return true;
+}
 
 /* ---- keeper: the time-keeper of a thread that polls (time/keeper.h) ------------------------------------------------------------------------ */
 struct weft__wheel;

@@ -173,6 +173,7 @@ static int64_t call_here(const weft_call *call)
 
 static weft_poll begins(struct weft_blocking *f, weft_cx *cx)
 {
+    if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
     struct weft_lane *lane = lane_of(f);
 

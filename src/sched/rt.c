@@ -270,6 +270,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
     weft__host_init(&rt->host);
     weft__unread_init(&rt->unread);
+    weft__deaf_init(&rt->deaf);
 #if defined(WEFT_DEBUG)
     weft__lock_init(&rt->spent_lock, WEFT__RANK_SLAB);
 #endif
