@@ -92,7 +92,18 @@ struct weft_cx {
     bool probe;                     /* a look: READY if it is at once, else PENDING, with nothing begun or registered. Only a select asks, and only
                                        those that it knows to listen (weft/select.h) */
     bool among;                     /* polled beside others by the same task: nothing is run on the spot that would hold them up */
+    bool deaf;                      /* the budget was spent by a task that was told to stop */
 };
+
+/* A wait begins that was told to stop (cx->why). Without budget it lets others run first, so that a loop that does not listen still yields. True: PENDING, with
+ * nothing begun; the next poll has a budget again, and answers. */
+static inline bool weft__told_yields(struct weft_cx *cx)
+{
+    if (cx->budget > 0 || cx->probe) return false;
+    cx->yielded = true;
+    cx->deaf = true;
+    return true;
+}
 
 /* ---- keeper: the time-keeper of a thread that polls (time/keeper.h) ------------------------------------------------------------------------ */
 struct weft__wheel;
@@ -131,6 +142,9 @@ struct weft__here {
     size_t stack_bytes;             /* of that; 0: it cannot be told */
     struct weft__region *regions;   /* that it is inside of, off fibers; the innermost (task/region.h) */
     uint64_t draws;                 /* of weft__here_draw; a worker's begin at its seed */
+    void (*waits)(
+        const _Atomic uint32_t *
+            rung); /* a thread of the blocking pool: told that it waits, until that word is not 0; and that it has waited (NULL) */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

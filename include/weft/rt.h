@@ -51,6 +51,7 @@ WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
  * Blocking jobs that have not begun end with -ECANCELED, those that run are waited for, up to the same time, and named like tasks (blocking.h).
  * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
+ * Threads that have entered it leave it before; one that sleeps in it meanwhile is not waited for: it sleeps on to its end, and has then left it.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
  * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks,
  * also from inside a turn of another runtime that such a task makes; -EBUSY: its tasks have ended, but another thread is inside weft_rt_turn: call stop again; -ECHILD in the child of a fork. */

@@ -175,10 +175,11 @@ static weft_poll refuse(const struct round *r, weft_cx *cx, int why, int *ret)
     return WEFT_READY;
 }
 
-/* PENDING: it was probed, and stays NEW. */
+/* PENDING: it was probed, or lets others run before it answers, and stays NEW. */
 static weft_poll begins(const struct round *r, weft_cx *cx, int *ret)
 {
     uint8_t common;
+    if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
 
     if (!any_arm(r, &common)) return refuse(r, cx, -EINVAL, ret);

@@ -278,6 +278,7 @@ weft_poll weft_token_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_token_wait *f = frame;
     if (!f->token) return wait_answers(f, -EINVAL);
+    if (cx->why && !f->weft__at && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
     bool over = reason_look(token_of(f->token)) != 0;
     if (f->weft__at) {

@@ -34,6 +34,7 @@ struct blocking_hand {
     struct weft__job *job; /* that runs; NULL: none. Written under the lock, read by itself */
     weft_call call;        /* of that job */
     struct title title;    /* of that job                                 [jobs.lock] */
+    const _Atomic uint32_t *rung; /* the job waits until this is not 0; NULL: it runs [jobs.lock] */
 };
 
 static _Thread_local struct blocking_hand *self; /* NULL: this thread is none of a pool */
@@ -116,6 +117,33 @@ WEFT__UNSANITIZED static void thread_ended(struct weft__thread_exit *unused)
     abort();
 }
 
+/* ---- a job that waits ---- */
+
+static void hand_waits(const _Atomic uint32_t *rung)
+{
+    struct weft__blocking *pool = self->pool;
+
+    if (weft__forked && weft__rt_is_lost(pool->rt)) return; /* the lock may be held for ever */
+    weft__lock_take(&pool->jobs.lock);
+    self->rung = rung;
+    weft__lock_drop(&pool->jobs.lock);
+    if (rung) weft__clock_nudge(pool->rt); /* it may be all that the clock had to wait for */
+}
+
+uint32_t weft__blocking_asleep(struct weft__blocking *pool)
+{
+    uint32_t count = 0;
+
+    weft__lock_take(&pool->jobs.lock);
+    weft__list_each (link, &pool->hands) {
+        const struct blocking_hand *h = weft__container_of(link, struct blocking_hand, all);
+        /* relaxed: who rings is awake, or it is the caller */
+        if (h->job && h->rung && load_relaxed(h->rung) == 0) count++;
+    }
+    weft__lock_drop(&pool->jobs.lock);
+    return count;
+}
+
 /* ---- what follows from a job ---- */
 
 /* Done once the lock is dropped. */
@@ -149,6 +177,8 @@ static void settle(const struct aftermath *a)
     if (a->late) {
         a->late->dispose((void *)(uintptr_t)a->late->call.arg[0], a->ret);
         weft__free(a->late);
+        weft__clock_release(&self->pool->rt->clock); /* its frame has left that to us */
+        weft__clock_nudge(self->pool->rt);
     }
     weft__free(a->lane);
 }
@@ -274,6 +304,7 @@ static void thread_main(void *arg)
 
     self = h;
     weft__here()->entered = pool->rt;
+    weft__here()->waits = hand_waits;
     (void)weft__thread_at_exit(&h->ending, thread_ended); /* without memory for it nobody is told */
     weft__lock_take(&jobs->lock);
     weft__list_push_back(&pool->hands, &h->all);

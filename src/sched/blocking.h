@@ -72,6 +72,9 @@ int64_t weft__call_now(const weft_call *call);
 /* This thread runs a job of that lane. */
 bool weft__blocking_is_here(const struct weft_lane *lane);
 
+/* How many threads of the pool wait inside of their jobs, and have not been woken. */
+uint32_t weft__blocking_asleep(struct weft__blocking *pool);
+
 void weft__blocking_stats(struct weft__blocking *pool, weft_stats *into);
 
 #endif

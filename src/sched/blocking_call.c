@@ -43,11 +43,18 @@ static weft_poll answers(struct weft_blocking *f, int64_t ret)
     return WEFT_READY;
 }
 
-/* The job is over, or left behind: what it held goes. */
+static bool is_its_task(const struct weft_rt *rt)
+{
+    const struct weft__worker *w = weft__here()->worker;
+    return w && w->rt == rt;
+}
+
+/* The job is over: what it held goes. A task of the runtime is awake; else somebody has to look. */
 static void let_go(struct weft_blocking *f, struct weft_rt *rt, struct weft__job *job)
 {
     if (f->weft__at & OWNING) weft__free(job);
     weft__clock_release(&rt->clock);
+    if (!is_its_task(rt)) weft__clock_nudge(rt);
     if (f->weft__at & HOLDING) weft__rt_release(rt);
 }
 
@@ -68,8 +75,8 @@ static weft_poll goes_on(struct weft_blocking *f, weft_cx *cx)
     case WEFT__JOB_WITHDRAWN:
         break;
     case WEFT__JOB_LEFT:
-        let_go(f, rt, NULL);
-        f->ret = why; /* the pool disposes */
+        if (f->weft__at & HOLDING) weft__rt_release(rt);
+        f->ret = why; /* the pool disposes, and lets go of the clock */
         return WEFT_READY;
     }
     let_go(f, rt, job);
@@ -119,12 +126,6 @@ static int submit(struct weft_blocking *f, struct weft_lane *lane, weft_cx *cx)
     return weft__blocking_call(&lane->rt->blocking, &calls) ? 0 : 1;
 }
 
-static bool is_its_task(const struct weft_rt *rt)
-{
-    const struct weft__worker *w = weft__here()->worker;
-    return w && w->rt == rt;
-}
-
 /* A task keeps its runtime from stopping; others pass the gate, and hold what they touch again. */
 static int submit_from_anywhere(struct weft_blocking *f, struct weft_lane *lane, weft_cx *cx)
 {
@@ -172,6 +173,7 @@ static int64_t call_here(const weft_call *call)
 
 static weft_poll begins(struct weft_blocking *f, weft_cx *cx)
 {
+    if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
     struct weft_lane *lane = lane_of(f);
 

@@ -61,15 +61,35 @@ static bool queues_are_empty(struct weft_rt *rt)
  * queues are empty, and for others if nobody turns it: nothing happens in it then. */
 static bool all_idle(struct weft_rt *rt)
 {
-    if (load_relaxed(&rt->clock.holds) > 0)
-        return false; /* relaxed: who holds it keeps a task waiting */
+    /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
+    if (load_acquire(&rt->stage) == WEFT__STOPPED) return true;
+    if (weft__clock_is_held(rt)) return false;
     if (rt->current_thread) {
-        struct weft__worker *w = weft__here()->worker;
-        bool turns_it = w && w->rt == rt;
-        return turns_it ? queues_are_empty(rt) : !load_relaxed(&rt->turning); /* relaxed: a hint */
+        const struct weft__here *here = weft__here();
+        bool turns_it = here->worker && here->worker->rt == rt;
+        if (!turns_it && load_relaxed(&rt->turning)) return false; /* relaxed: a hint */
+        return (!turns_it && !here->waits) ||
+               queues_are_empty(rt); /* a job may run between two turns */
     }
     if (weft__idle_sleeping(&rt->idle) < rt->worker_count || !queues_are_empty(rt)) return false;
     return weft__idle_sleeping(&rt->idle) == rt->worker_count;
+}
+
+bool weft__clock_is_held(struct weft_rt *rt)
+{
+    uint32_t holds =
+        load_relaxed(&rt->clock.holds); /* relaxed: who holds it keeps a task waiting */
+    return holds > 0 && weft__blocking_asleep(&rt->blocking) < holds;
+}
+
+void weft__clock_nudge(struct weft_rt *rt)
+{
+    if (!weft__clock_stands(&rt->clock)) return;
+    if (rt->current_thread) {
+        weft__unpark(&rt->workers[0].park);
+    } else {
+        weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
+    }
 }
 
 static bool move_if_idle(struct weft_rt *rt, int64_t limit)

@@ -17,7 +17,9 @@
  * does it: each marks itself asleep by a read-modify-write of one word and looks behind its fence, so
  * the last one sees all the others. It drives all wheels itself, in their order, so what becomes due
  * at one time is queued by one thread. `holds` keeps it from happening: something is under way that
- * the queues do not show, a blocking job.
+ * the queues do not show, a blocking job. A job that waits in a call of ours is no reason to wait for
+ * it; it is asleep until it is rung, and whoever rings it is awake himself, or moves the clock.
+ * A runtime that has stopped is idle: only threads outside that still sleep on its clock look.
  *
  * Threads: any. Pairs: [rt-clock] resume -> readers: the shift.
  */
@@ -75,6 +77,13 @@ static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int
  * beyond `limit`, and fire what is due there; onto the queues of the worker that calls, if it is one.
  * True: it was moved, or something fired. */
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
+
+/* The clock stands, and something has changed that the queues do not show: somebody in the runtime
+ * is to look whether it is idle now, before it sleeps on. */
+void weft__clock_nudge(struct weft_rt *rt);
+
+/* Is something under way beside the workers? A blocking job, unless it waits itself. */
+bool weft__clock_is_held(struct weft_rt *rt);
 
 /* While held, the clock is not moved for being idle. For what runs beside the workers. */
 static inline void weft__clock_hold(struct weft__clock *clock)

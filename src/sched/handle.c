@@ -143,12 +143,12 @@ int weft_detach(weft_task *task)
 /* A task that was told to stop is answered at once, at the price of budget: a loop that does not listen yields for real when it has none left. */
 static __attribute__((noinline)) weft_poll yield_told_to_stop(struct weft_yield *f, weft_cx *cx)
 {
-    bool answer_now = cx->budget > 0;
+    if (!f->weft__at && weft__told_yields(cx)) {
+        f->weft__at = 1;
+        return WEFT_PENDING;
+    }
     f->ret = weft_cx_cancelled(cx);
-    if (f->weft__at || answer_now) return WEFT_READY;
-    f->weft__at = 1;
-    cx->yielded = true;
-    return WEFT_PENDING;
+    return WEFT_READY;
 }
 
 weft_poll weft_yield_poll(void *frame, weft_cx *cx)

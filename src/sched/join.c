@@ -259,6 +259,7 @@ static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
 weft_poll weft_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_wait *f = frame;
+    if (cx->why && !f->weft__at && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
     /* In a forked child a watcher that was linked stays as it is: the table has forgotten it. */
     if (!f->task || weft__task_is_lost(f->task)) return wait_ends(f, -ECHILD);

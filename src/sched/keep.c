@@ -90,7 +90,7 @@ bool weft__worker_has_due(const struct weft__worker *w)
 /* A thread's keeper, and what it needs. */
 struct outside {
     struct weft__keeper keeper;
-    struct weft_rt *rt;        /* that it had entered when it was last asked; NULL: none */
+    struct weft_rt *rt;        /* that it had entered when the wait began, held; NULL: none */
     struct weft__wheel *wheel; /* its own, once it needed one; NULL: not yet */
     struct weft__stretch stretch;    /* nobody looks at it */
 };
@@ -118,18 +118,15 @@ static int64_t look_alone(struct weft__wheel *wheel)
     return next < 0 ? 0 : next;
 }
 
-/* The clock stands, and somebody in the runtime is awake, or sleeps without having seen our timer: it is to look once more before it sleeps on. */
-static void make_it_look(struct weft_rt *rt)
+/* Of a clock that stands in a runtime that has stopped: nobody but us moves it. */
+static bool look_again_at_once(const struct weft_rt *rt, int64_t next)
 {
-    if (rt->current_thread) {
-        weft__unpark(&rt->workers[0].park);
-    } else {
-        weft__rt_unpark(rt, weft__idle_submit(&rt->idle));
-    }
+    if (next == WEFT__NEVER || !weft__clock_stands(&rt->clock)) return false;
+    return load_relaxed(&rt->stage) == WEFT__STOPPED; /* relaxed: a hint; the next look acquires */
 }
 
 /* In the wheel of all threads that have entered the runtime. If its clock stands, this thread may be
- * all that it has to wait for. */
+ * all that it has to wait for; if not, somebody is awake, or sleeps without having seen our timer. */
 static int64_t look_with_others(struct weft_rt *rt)
 {
     struct weft__wheel *wheel = &rt->wheels[rt->worker_count];
@@ -137,8 +134,9 @@ static int64_t look_with_others(struct weft_rt *rt)
     if (weft__wheel_idle(wheel)) return WEFT__NEVER;
     (void)weft__wheel_look(rt, wheel);
     if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
-    if (weft__clock_stands(&rt->clock)) make_it_look(rt);
-    return weft__clock_to_system(&rt->clock, weft__wheel_next(wheel));
+    weft__clock_nudge(rt);
+    int64_t next = weft__wheel_next(wheel);
+    return look_again_at_once(rt, next) ? 0 : weft__clock_to_system(&rt->clock, next);
 }
 
 static int64_t outside_look(struct weft__keeper *keeper)
@@ -147,17 +145,45 @@ static int64_t outside_look(struct weft__keeper *keeper)
     return o->rt ? look_with_others(o->rt) : look_alone(o->wheel);
 }
 
+/* If it has stopped, the thread has left it as well: behind this its memory is gone. */
+static void let_go(struct weft__here *here, struct weft_rt *rt)
+{
+    /* [rt-stage] with stop */
+    if (load_acquire(&rt->stage) == WEFT__STOPPED && here->entered == rt) here->entered = NULL;
+    weft__rt_release(rt);
+}
+
 static void outside_done(struct weft__keeper *keeper)
 {
     struct outside *o = outside_of(keeper);
+    struct weft__here *here = weft__here();
 
-    weft__here()->own_keeper = NULL;
+    here->own_keeper = NULL;
     if (o->wheel) weft__wheel_done(o->wheel);
     weft__free(o->wheel);
+    if (o->rt) let_go(here, o->rt);
     weft__free(o);
 }
 
-static struct outside *outside_new(void)
+static bool own_wheel(struct outside *o)
+{
+    o->wheel = weft__alloc_aligned(sizeof(*o->wheel), WEFT__CACHE_LINE);
+    if (!o->wheel) return false;
+    weft__wheel_init(o->wheel, weft__clock_now());
+    o->keeper.wheels = o->wheel;
+    return true;
+}
+
+/* The runtime may stop meanwhile: its wheels and its clock are there until we let go of them. */
+static void shared_wheel(struct outside *o, struct weft_rt *rt)
+{
+    weft__rt_hold(rt);
+    o->rt = rt;
+    o->keeper.wheels = rt->wheels;
+    o->keeper.mine = rt->worker_count;
+}
+
+static struct outside *outside_new(struct weft__here *here)
 {
     struct outside *o = weft__alloc(sizeof(*o));
 
@@ -168,29 +194,22 @@ static struct outside *outside_new(void)
         .look = outside_look,
         .done = outside_done,
     };
-    weft__here()->own_keeper = &o->keeper;
+    if (here->entered) {
+        shared_wheel(o, here->entered);
+    } else if (!own_wheel(o)) {
+        weft__free(o);
+        return NULL;
+    }
+    here->own_keeper = &o->keeper;
     return o;
-}
-
-static bool own_wheel(struct outside *o)
-{
-    if (o->wheel) return true;
-    o->wheel = weft__alloc_aligned(sizeof(*o->wheel), WEFT__CACHE_LINE);
-    if (o->wheel) weft__wheel_init(o->wheel, weft__clock_now());
-    return o->wheel != NULL;
 }
 
 struct weft__keeper *weft__keeper_outside(void)
 {
     struct weft__here *here = weft__here();
-    struct outside *o = here->own_keeper ? outside_of(here->own_keeper) : outside_new();
-
-    if (!o) return NULL;
-    o->rt = here->entered;
-    if (!o->rt && !own_wheel(o)) return NULL;
-    o->keeper.wheels = o->rt ? o->rt->wheels : o->wheel;
-    o->keeper.mine = o->rt ? o->rt->worker_count : 0;
-    return &o->keeper;
+    if (here->own_keeper) return here->own_keeper;
+    struct outside *o = outside_new(here);
+    return o ? &o->keeper : NULL;
 }
 
 weft_time weft_now(void)

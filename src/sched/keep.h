@@ -13,8 +13,9 @@
  *
  * A thread outside has a keeper of its own. If it has entered a runtime, its timers are on that
  * runtime's clock and lie in the runtime's last wheel, which all such threads share and each of them
- * looks at; it must not stop meanwhile. Otherwise they lie in a wheel of its own, on the system's
- * clock.
+ * looks at. It may stop meanwhile: the thread holds its memory, sleeps on to its end, and has then left
+ * the runtime; a clock that stands is moved by those who still sleep. Otherwise they lie in a wheel of
+ * its own, on the system's clock.
  */
 #ifndef WEFT_SCHED_KEEP_H
 #define WEFT_SCHED_KEEP_H

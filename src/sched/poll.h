@@ -55,7 +55,9 @@ static inline weft_poll weft__poll_call(struct weft__worker *w, struct weft__her
 /* It answered PENDING. */
 static inline void weft__poll_left(struct weft__worker *w, struct weft_task *task, const struct weft_cx *cx)
 {
-    if (cx->yielded || weft__state_end_poll(task) == WEFT__STATE_REQUEUE) weft__worker_push_back(w, task);
+    if (!cx->yielded && weft__state_end_poll(task) != WEFT__STATE_REQUEUE) return;
+    if (__builtin_expect(cx->deaf, 0)) weft__deaf_seen(&w->rt->deaf, task);
+    weft__worker_push_back(w, task);
 }
 
 /* It answered READY: what is done for any task that ends, before anybody can know. */

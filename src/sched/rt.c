@@ -252,6 +252,10 @@ static void dismantle(struct weft_rt *rt)
     weft__fork_delist(rt);
     weft__spent_flush_outside(rt);
     weft__unread_done(&rt->unread);
+    while (weft__clock_move_idle(
+        rt,
+        WEFT__NEVER)) { /* one that stands has nobody else to move it for threads that sleep on it */
+    }
     parts_done(rt);
 }
 
@@ -266,6 +270,7 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     store_relaxed(&rt->event_fd, -1); /* relaxed: not shared yet */
     weft__host_init(&rt->host);
     weft__unread_init(&rt->unread);
+    weft__deaf_init(&rt->deaf);
 #if defined(WEFT_DEBUG)
     weft__lock_init(&rt->spent_lock, WEFT__RANK_SLAB);
 #endif
@@ -502,6 +507,9 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     weft__monitor_stop(rt);
     if (rt->current_thread) {
         weft__spent_flush(&rt->workers[0]);
+        store_release(
+            &rt->stage,
+            WEFT__STOPPED); /* [rt-stage] with the clock: threads outside that sleep on it */
     } else {
         threads_stop(rt);
     }

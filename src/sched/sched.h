@@ -22,6 +22,7 @@
 #include "base/slab.h"
 #include "sched/blocking.h"
 #include "sched/clock.h"
+#include "sched/deaf.h"
 #include "sched/guest.h"
 #include "sched/held.h"
 #include "sched/host.h"
@@ -125,6 +126,7 @@ struct weft_rt {
     struct weft__stack_sizes stack_sizes;
     struct weft__guests guests;     /* where threads that are no workers get their blocks */
     struct weft__unread unread;     /* failures that nobody reads */
+    struct weft__deaf deaf;         /* tasks that do not listen */
 #if defined(WEFT_DEBUG)
     struct weft__lock spent_lock;   /* rank slab; guards what follows */
     struct weft__spent spent;       /* blocks freed from outside that wait */

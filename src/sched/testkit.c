@@ -30,8 +30,7 @@ static const struct weft_site test_site = {
 /* Nothing ran in a turn that did not wait: can anything still come? */
 static bool is_over(struct weft_rt *rt)
 {
-    if (load_relaxed(&rt->clock.holds) > 0)
-        return false; /* relaxed: a job's end is seen by a later turn */
+    if (weft__clock_is_held(rt)) return false; /* a job's end is seen by a later turn */
     for (uint32_t i = 0; i <= rt->worker_count; i++)
         if (!weft__wheel_idle(&rt->wheels[i])) return false;
     return weft__inject_empty(&rt->inject) && weft__inject_empty(&rt->background);

@@ -91,13 +91,19 @@ static int64_t look_at_timers(void)
     return keeper ? keeper->look(keeper) : WEFT__NEVER;
 }
 
+/* Whoever was told that this thread waits reads `rung`: it is taken when they know better. */
 static void sleep_until_rung(struct sleeper *s)
 {
+    const struct weft__here *here = weft__here();
+
+    if (here->waits) here->waits(&s->rung);
     for (;;) {
         int64_t until = look_at_timers();
-        if (exchange_acquire(&s->rung, 0) != 0) return; /* [call-ring] with sleeper_wake */
+        if (load_relaxed(&s->rung) != 0) break; /* relaxed: the exchange below acquires */
         (void)weft__futex_wait(&s->rung, 0, until);
     }
+    if (here->waits) here->waits(NULL);
+    (void)exchange_acquire(&s->rung, 0); /* [call-ring] with sleeper_wake */
 }
 
 /* One poll, with a fresh budget. A poll that yields has nobody to let pass: it is polled again. */

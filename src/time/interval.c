@@ -42,7 +42,7 @@ static weft_poll comes(struct weft_tick *f, int64_t due, int64_t now)
 static weft_poll begins(struct weft_tick *f, weft_cx *cx)
 {
     if (!f->every || f->every->period <= 0) return ends(f, -EINVAL);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     struct weft__keeper *keeper = weft__keeper_here();
     if (!keeper) return ends(f, -ENOMEM);
     int64_t now = weft__keeper_now(keeper);

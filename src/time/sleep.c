@@ -46,6 +46,12 @@ static weft_poll ends(struct sleep *f, int ret)
     return WEFT_READY;
 }
 
+/* Told to stop before it began. */
+static __attribute__((noinline)) weft_poll is_told(struct sleep *f, weft_cx *cx)
+{
+    return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
+}
+
 /* Over before it began. Without budget it lets others run first. */
 static __attribute__((noinline)) weft_poll ends_at_once(struct sleep *f, weft_cx *cx)
 {
@@ -60,7 +66,7 @@ static __attribute__((noinline)) weft_poll ends_at_once(struct sleep *f, weft_cx
 /* The two are apart from each other, and from the poll, so that each saves few registers. */
 static __attribute__((noinline)) weft_poll begins_after(struct sleep *f, weft_cx *cx)
 {
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return is_told(f, cx);
     if (cx->probe) return WEFT_PENDING; /* what it is asked for is whether it is over, and it has not begun */
     if (f->timer.when <= 0) return ends_at_once(f, cx);
     struct weft__keeper *keeper = weft__keeper_here();
@@ -72,7 +78,7 @@ static __attribute__((noinline)) weft_poll begins_after(struct sleep *f, weft_cx
 
 static __attribute__((noinline)) weft_poll begins_at(struct sleep *f, weft_cx *cx)
 {
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return is_told(f, cx);
     if (cx->probe) return WEFT_PENDING; /* as above */
     struct weft__keeper *keeper = weft__keeper_here();
     if (!keeper) return ends(f, -ENOMEM);

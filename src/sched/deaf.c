@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * deaf - following tasks that do not listen; the idea is in deaf.h.
+ */
+#include "sched/deaf.h"
+
+#include "sched/sched.h"
+#include "sys/clock.h"
+
+#include <stdio.h>
+
+#define AFTER_NS INT64_C(1000000000)
+
+/* Who has not been seen for this part of the time has listened meanwhile, or slept. */
+#define PAUSE_PART 10
+
+void weft__deaf_init(struct weft__deaf *deaf)
+{
+    *deaf = (struct weft__deaf){.after_ns = AFTER_NS};
+    weft__lock_init(&deaf->lock, WEFT__RANK_SLAB);
+}
+
+/* Its record, or that of whom nobody has seen for longest. Holds: the lock. */
+static struct weft__deaf_task *record_of(struct weft__deaf *deaf, uint64_t id)
+{
+    struct weft__deaf_task *oldest = &deaf->task[0];
+    for (uint32_t i = 0; i < WEFT__DEAF_FOLLOWED; i++) {
+        struct weft__deaf_task *it = &deaf->task[i];
+        if (it->id == id) return it;
+        if (it->last_ns < oldest->last_ns) oldest = it;
+    }
+    return oldest;
+}
+
+/* For how long it has not listened. Holds: the lock. */
+static int64_t follow(struct weft__deaf *deaf, uint64_t id, int64_t now)
+{
+    struct weft__deaf_task *it = record_of(deaf, id);
+    if (it->id != id || now - it->last_ns > deaf->after_ns / PAUSE_PART) {
+        it->id = id;
+        it->since_ns = now;
+    }
+    it->last_ns = now;
+    return now - it->since_ns;
+}
+
+/* True: this is the first of its place. Holds: the lock. */
+static bool first_of(struct weft__deaf *deaf, const struct weft_site *site)
+{
+    for (uint32_t i = 0; i < deaf->named_count; i++)
+        if (deaf->named[i] == site) return false;
+    if (deaf->named_count == WEFT__DEAF_SITES) return false; /* it has said enough */
+    deaf->named[deaf->named_count++] = site;
+    return true;
+}
+
+void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task)
+{
+    const struct weft_site *site = task->site;
+    int64_t now = weft__clock_now();
+
+    weft__lock_take(&deaf->lock);
+    int64_t for_ns = follow(deaf, weft_task_id(task), now);
+    bool name_it = for_ns >= deaf->after_ns && first_of(deaf, site);
+    weft__lock_drop(&deaf->lock);
+    if (!name_it) return;
+    fprintf(
+        stderr,
+        "weft: task '%s' (spawned at %s:%u) was told to stop, and goes on: for %lld ms it has not looked at what its waits answer\n",
+        weft__name_of(task), site->file, site->line, (long long)(for_ns / 1000000));
+}
