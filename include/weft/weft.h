@@ -18,5 +18,6 @@
 #include <weft/token.h>
 #include <weft/select.h>
 #include <weft/region.h>
+#include <weft/chan.h>
 
 #endif
