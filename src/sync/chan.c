@@ -118,21 +118,29 @@ bool weft__chan_at_end(struct weft__chan *c)
            load_relaxed(&c->tail) == load_relaxed(&c->head);
 }
 
+struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain)
+{
+    struct weft__waiter *waiter = weft__waitlist_give_turn(&c->senders, chain);
+    if (!waiter) return NULL;
+    c->gate -= WEFT__CHAN_PENDING;
+    c->turns++;
+    return waiter;
+}
+
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain)
 {
-    /* relaxed, both: under the locks */
-    uint64_t used = load_relaxed(&c->tail) + c->reserved - load_relaxed(&c->head);
-
-    if (c->kind == WEFT_CHAN_UNBOUNDED) return;
-    while (c->capacity - used > c->turns && weft__waitlist_give_turn(&c->senders, chain))
-        c->turns++;
+    if (c->ring == NULL || (c->gate & WEFT__CHAN_CLOSED)) return; /* unbounded, or a rendezvous */
+    uint64_t head = load_relaxed(&c->head); /* relaxed: under the locks */
+    c->room = weft__chan_free_room(c, head);
+    while (c->room > 0 && weft__chan_give_sender(c, chain))
+        c->room--;
 }
 
 bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chain *chain)
 {
     c->gate |= WEFT__CHAN_CLOSED;
-    for (uint32_t i = 0; i < most && weft__waitlist_give_turn(&c->senders, chain); i++)
-        c->turns++;
+    for (uint32_t i = 0; i < most && weft__chan_give_sender(c, chain); i++)
+        continue;
     for (uint32_t i = 0; i < most && weft__waitlist_give_turn(&c->receivers, chain); i++)
         continue;
     return weft__waitlist_empty(&c->senders) && weft__waitlist_empty(&c->receivers);

@@ -4,16 +4,17 @@
  *
  *     sending side      tail, where the next message goes, and the receivers that wait for it     lock `receivers`
  *     receiving side    head, from where the next one is taken, and the senders that wait for room   lock `senders`
- *         head <= tail, tail + reserved - head <= capacity      always, of a bounded one
+ *         head <= tail
  * A waiter hangs on the side of those who will wake it: a sender looks for receivers under the lock that it holds anyway,
  * and the other way round. So an operation that need not wait is one lock, on a line that only its own kind writes, and a
  * look at the other side's count once in a while: `room` and `tail_seen` are what is known of it.
  * Who must wait takes both locks, the receiving side's first, and looks again: then nothing moves.
  *
- * SENDERS IN TURN  `gate` counts the senders that wait, or were given a turn and have not come yet; while it is not zero,
- * newcomers go behind them. Turns are given for room that nobody has a turn for:
- *     senders queued  ->  free room <= turns           at the end of each hold of both locks, and of each receive
- * so who has a turn finds room, and may be cancelled: its turn, and what it leaves, goes to the next.
+ * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
+ * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
+ *     tail + reserved + turns - head <= capacity
+ *     senders queued  ->  equal                        at the end of each hold of both locks, and of each receive
+ * so who has a turn finds its place, and may be cancelled: the place goes to the next.
  * Receivers may be overtaken; one that was goes back to the front. Each message wakes one, if one waits.
  *
  * A RENDEZVOUS has no ring. Its senders wait with their message, and a receiver takes that of the first, under both locks;
@@ -44,7 +45,7 @@
 /* In `gate`. All of it zero: a sender that finds room may go ahead. */
 #define WEFT__CHAN_CLOSED  UINT32_C(1)
 #define WEFT__CHAN_SPECIAL UINT32_C(2) /* a rendezvous or a oneshot: every send takes the long way */
-#define WEFT__CHAN_PENDING UINT32_C(4) /* one sender that waits or has a turn */
+#define WEFT__CHAN_PENDING UINT32_C(4) /* one sender in the queue */
 
 struct weft__chan {
     uint32_t capacity;   /* of a bounded one; 0: a rendezvous                               [constant] */
@@ -53,7 +54,7 @@ struct weft__chan {
     uint32_t kind;       /* enum weft_chan_kind                                             [constant] */
     char *ring;          /* its first place; NULL: unbounded, or no ring                    [constant] */
     uint32_t reserved;   /* places that permits have                                    [sending side] */
-    uint32_t turns;      /* given to senders, and not yet used                        [receiving side] */
+    uint32_t turns;      /* given to senders that have not come yet                     [sending side] */
     uint32_t block_bytes; /* of an unbounded one's block, without the address behind it     [constant] */
 
     WEFT__CACHE_ALIGNED struct weft__waitlist receivers; /* that wait; its lock is the sending side's */
@@ -141,6 +142,17 @@ static inline void weft__chan_copy_out(const struct weft__chan *c, void *to, con
 
 /* holds: both. Is there nothing to receive, now or later? */
 bool weft__chan_at_end(struct weft__chan *c);
+
+/* Places that are free and promised to nobody, with a head that may be old. holds: the sending side; of a bounded channel that
+ * is open. */
+static inline uint32_t weft__chan_free_room(const struct weft__chan *c, uint64_t head)
+{
+    uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
+    return c->capacity - (uint32_t)(tail + c->reserved + c->turns - head);
+}
+
+/* holds: both. The first sender in the queue gets a turn. NULL: there is none. */
+struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain);
 
 /* holds: both. Turns for senders that wait, as far as there is room for them. */
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain);

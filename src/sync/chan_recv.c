@@ -107,8 +107,7 @@ static uint64_t take_offers(struct weft__chan *c, char *into, size_t max,
         struct weft_send *f = weft__send_of(first);
         weft__chan_copy(c, into + count++ * c->msg_bytes, f->msg);
         f->ret = WEFT__SEND_TAKEN;
-        (void)weft__waitlist_give_turn(&c->senders, chain);
-        c->turns++;
+        (void)weft__chan_give_sender(c, chain);
     }
     return count;
 }

@@ -53,9 +53,9 @@ static bool find_room(struct weft__chan *c)
 {
     if (__builtin_expect(c->room > 0, 1)) return true;
     if (c->kind == WEFT_CHAN_UNBOUNDED) return grow(c);
-    uint64_t head = load_acquire(&c->head); /* [chan-head] with taken: the places' last readers are done */
-    uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
-    c->room = c->capacity - (uint32_t)(tail + c->reserved - head);
+    if (c->capacity == 0) return false;
+    /* [chan-head] with taken: the places' last readers are done */
+    c->room = weft__chan_free_room(c, load_acquire(&c->head));
     return c->room > 0;
 }
 
@@ -69,14 +69,19 @@ static void put(struct weft__chan *c, const void *msg)
     store_release(&c->tail, load_relaxed(&c->tail) + 1); /* [chan-tail] with look: publishes the message */
 }
 
-static void take_place(struct weft__chan *c, const void *msg)
+static void use_place(struct weft__chan *c, const void *msg)
 {
-    c->room--;
     if (msg) {
         put(c, msg);
     } else {
         c->reserved++;
     }
+}
+
+static void take_place(struct weft__chan *c, const void *msg)
+{
+    c->room--;
+    use_place(c, msg);
 }
 
 /* Drops the lock. */
@@ -108,11 +113,14 @@ static void settle_place(struct weft__chan *c, const void *msg)
     weft__chan_unlock_both(c, &chain);
 }
 
-/* A sender that is out of the queue, with its turn or without, goes. */
+/* A sender leaves the queue, or comes for its turn: its place is free, until the locks are dropped for nobody else. */
 static void leave(struct weft__chan *c, struct weft_send *f)
 {
-    if (weft__waitlist_settle(&c->senders, waiter_of(f))) c->turns--;
-    c->gate -= WEFT__CHAN_PENDING;
+    if (weft__waitlist_settle(&c->senders, waiter_of(f))) {
+        c->turns--;
+    } else {
+        c->gate -= WEFT__CHAN_PENDING;
+    }
 }
 
 static void unlock_admit(struct weft__chan *c)
@@ -134,7 +142,6 @@ static weft_poll queue(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
     f->weft__at = 1;
     f->ret = 0;
     if (c->capacity == 0) (void)weft__waitlist_give_turn(&c->receivers, &chain);
-    weft__chan_admit(c, &chain); /* there may be room, and others before it that have not come yet */
     weft__chan_unlock_both(c, &chain);
     return WEFT_PENDING;
 }
@@ -182,9 +189,9 @@ static weft_poll uses_turn(struct weft__chan *c, struct weft_send *f)
         unlock_admit(c);
         return answers(f, taken ? 0 : -EPIPE);
     }
-    bool room = find_room(c);
-    weft_assert(room); /* turns are given for room, and nobody passes who has one */
-    take_place(c, f->msg);
+    /* relaxed: under the locks */
+    weft_assert(weft__chan_free_room(c, load_relaxed(&c->head)) > 0); /* its turn was a place */
+    use_place(c, f->msg);
     settle_place(c, f->msg);
     return answers(f, 0);
 }
@@ -279,7 +286,6 @@ int weft__permit_drop(weft_chan *chan)
     bool had_one = c->reserved > 0;
     if (had_one) {
         c->reserved--;
-        c->room++;
         /* the end may have come with it, for all who wait for a message */
         if (weft__chan_at_end(c)) (void)weft__chan_shut(c, UINT32_MAX, &chain);
         weft__chan_admit(c, &chain);
