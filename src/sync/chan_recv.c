@@ -60,12 +60,12 @@ static void take(struct weft__chan *c, void *into)
 
 static void taken(struct weft__chan *c, uint64_t count)
 {
-    /* relaxed: written under the lock that is held */
-    store_release(&c->head, load_relaxed(&c->head) + count); /* [chan-head] with find_room: the places are free */
+    uint64_t head = load_relaxed(&c->head); /* relaxed: written under the lock that is held */
+    store_release(&c->head, head + count);  /* [chan-head] with find_room: the places are free */
 }
 
 /* Drops the lock, with turns for senders that have room now. */
-static __attribute__((noinline)) void unlock_admit(struct weft__chan *c)
+static __attribute__((noinline)) void unlock_admit_senders(struct weft__chan *c)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
 
@@ -79,7 +79,7 @@ static void unlock_wake_senders(struct weft__chan *c)
     if (__builtin_expect(weft__waitlist_empty(&c->senders), 1)) {
         weft__chan_unlock_recv(c);
     } else {
-        unlock_admit(c);
+        unlock_admit_senders(c);
     }
 }
 
@@ -173,6 +173,20 @@ static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx
     return take_or_wait(t, cx->probe ? weft__waker_none() : cx->waker, waited);
 }
 
+/* Takes one if there is one. */
+static inline bool take_one(struct weft__chan *c, void *into)
+{
+    weft__chan_lock_recv(c);
+    if (__builtin_expect(look(c) == 0, 0)) {
+        weft__chan_unlock_recv(c);
+        return false;
+    }
+    take(c, into);
+    taken(c, 1);
+    unlock_wake_senders(c);
+    return true;
+}
+
 static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_cx *cx)
 {
     struct taking t = {.chan = weft__chan_of(f->chan),
@@ -193,15 +207,8 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
 
     if (__builtin_expect(!c || !f->into || f->weft__at || cx->why || cx->budget == 0, 0))
         return recv_slow(f, cx);
-    weft__chan_lock_recv(c);
-    if (__builtin_expect(look(c) == 0, 0)) {
-        weft__chan_unlock_recv(c);
-        return recv_slow(f, cx);
-    }
+    if (__builtin_expect(!take_one(c, f->into), 0)) return recv_slow(f, cx);
     (void)weft__chan_charge(cx);
-    take(c, f->into);
-    taken(c, 1);
-    unlock_wake_senders(c);
     f->ret = 1;
     return WEFT_READY;
 }
@@ -225,6 +232,7 @@ int weft__try_recv(weft_chan *chan, void *into)
     struct taking t = {.chan = weft__chan_of(chan), .into = into, .max = 1};
     if (!t.chan || !into) return -EINVAL;
 
+    if (take_one(t.chan, into)) return 1;
     weft__chan_lock_recv(t.chan);
     return (int)take_or_wait(&t, weft__waker_none(), false);
 }

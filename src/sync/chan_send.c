@@ -65,8 +65,8 @@ static void put(struct weft__chan *c, const void *msg)
     if (c->tail_slot == c->tail_end) c->tail_slot = c->ring; /* grow has seen to it if it is unbounded */
     weft__chan_copy_in(c, c->tail_slot, msg);
     c->tail_slot += c->slot_bytes;
-    /* relaxed: written under the lock that is held */
-    store_release(&c->tail, load_relaxed(&c->tail) + 1); /* [chan-tail] with look: publishes the message */
+    uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
+    store_release(&c->tail, tail + 1);      /* [chan-tail] with look: publishes the message */
 }
 
 static void use_place(struct weft__chan *c, const void *msg)
