@@ -19,5 +19,6 @@
 #include <weft/select.h>
 #include <weft/region.h>
 #include <weft/chan.h>
+#include <weft/cast.h>
 
 #endif
