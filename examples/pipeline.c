@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <weft/weft.h>
 
-#define NUMBERS 1000
+#define NUMBERS  1000
 #define SQUARERS 3
 
 typedef WEFT_CHAN(long) long_chan;
@@ -67,7 +67,8 @@ static int app(void)
     if ((r = weft_chan_new(16, &squares)) < 0) goto out_numbers;
 
     weft_task *first = weft_go(produce, numbers), *middle = weft_go(square_all, numbers, squares);
-    WEFT_TIMEOUT(weft_secs(60)) {
+    WEFT_TIMEOUT(weft_secs(60))
+    {
         while ((r = weft_recv(squares, &value)) > 0)
             sum += value;
     }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <weft/weft.h>
 
-#define JOBS 40
+#define JOBS    40
 #define WORKERS 3
-#define PLACES 4
+#define PLACES  4
 
 typedef WEFT_CHAN(int) answer_chan;
 
@@ -52,7 +52,8 @@ static int make_jobs(job_chan *jobs, answer_chan **answers)
         size_t waiting = weft_chan_len(jobs);
         if (waiting > most) most = waiting;
     }
-    printf("%s\n", most <= PLACES ? "the producer waited for the workers" : "too many jobs at once");
+    printf("%s\n",
+           most <= PLACES ? "the producer waited for the workers" : "too many jobs at once");
     return r;
 }
 

@@ -43,7 +43,7 @@ typedef struct weft_cast {
 /* Where a listener is. All zero: before the first message, or the first value. */
 typedef struct weft_cursor {
     uint64_t next;   /* messages that it has heard or missed so far */
-    uint64_t missed; /* of a broadcast: with -EOVERFLOW, how many are gone; of a watch: values between the last two it saw */
+    uint64_t missed; /* with -EOVERFLOW: so many are gone; of a watch: values that it did not see */
 } weft_cursor;
 
 /* ---- broadcast ----------------------------------------------------------------------------------------------------------

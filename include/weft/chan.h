@@ -51,8 +51,8 @@ typedef struct weft_chan {
 /* ---- making, closing -------------------------------------------------------------------------------------------------------- */
 
 enum weft_chan_kind {
-    WEFT_CHAN_BOUNDED,   /* `capacity` messages at most; with 0 a send lasts until somebody receives: a rendezvous */
-    WEFT_CHAN_UNBOUNDED, /* as many as there is memory for: senders never wait, and nothing holds them back */
+    WEFT_CHAN_BOUNDED,   /* `capacity` messages at most; 0: a send lasts until somebody receives */
+    WEFT_CHAN_UNBOUNDED, /* as many as there is memory for: nothing holds senders back */
     WEFT_CHAN_ONESHOT,   /* one message in all: behind it the channel is closed */
 };
 
@@ -170,11 +170,9 @@ WEFT_API int weft__permit_drop(weft_chan *chan);
 #define WEFT__MSG_BYTES(into)                                                                      \
     (sizeof(struct {                                                                               \
          char weft__;                                                                              \
-         _Static_assert(                                                                           \
-             !__builtin_types_compatible_p(__typeof__((*(into))->weft_of), void *),                \
-             "a weft_chan of any type needs a size: weft_chan_new_sized()");                       \
-     }) *                                                                                          \
-         0 +                                                                                       \
+         _Static_assert(!__builtin_types_compatible_p(__typeof__((*(into))->weft_of), void *),     \
+                        "a weft_chan of any type needs a size: weft_chan_new_sized()");            \
+     }) * 0 +                                                                                      \
      sizeof(*(*(into))->weft_of))
 #else
 template <class T> static inline T *weft__msg(T *of, T *msg)

@@ -130,7 +130,7 @@ struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__w
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain)
 {
     if (c->ring == NULL || (c->gate & WEFT__CHAN_CLOSED)) return; /* unbounded, or a rendezvous */
-    uint64_t head = load_relaxed(&c->head); /* relaxed: under the locks */
+    uint64_t head = load_relaxed(&c->head);                       /* relaxed: under the locks */
     c->room = weft__chan_free_room(c, head);
     while (c->room > 0 && weft__chan_give_sender(c, chain))
         c->room--;

@@ -44,27 +44,29 @@
 
 /* In `gate`. All of it zero: a sender that finds room may go ahead. */
 #define WEFT__CHAN_CLOSED  UINT32_C(1)
-#define WEFT__CHAN_SPECIAL UINT32_C(2) /* a rendezvous or a oneshot: every send takes the long way */
+#define WEFT__CHAN_SPECIAL UINT32_C(2) /* a rendezvous or oneshot: sends take the long way */
 #define WEFT__CHAN_PENDING UINT32_C(4) /* one sender in the queue */
 
 struct weft__chan {
-    uint32_t capacity;   /* of a bounded one; 0: a rendezvous                               [constant] */
-    uint32_t msg_bytes;  /*                                                                 [constant] */
-    uint32_t slot_bytes; /* of a place in the ring: rounded up to 8                         [constant] */
-    uint32_t kind;       /* enum weft_chan_kind                                             [constant] */
-    char *ring;          /* its first place; NULL: unbounded, or no ring                    [constant] */
-    uint32_t reserved;   /* places that permits have                                    [sending side] */
-    uint32_t turns;      /* given to senders that have not come yet                     [sending side] */
-    uint32_t block_bytes; /* of an unbounded one's block, without the address behind it     [constant] */
+    uint32_t capacity;    /* of a bounded one; 0: a rendezvous                     [constant] */
+    uint32_t msg_bytes;   /*                                                       [constant] */
+    uint32_t slot_bytes;  /* of a place in the ring: rounded up to 8               [constant] */
+    uint32_t kind;        /* enum weft_chan_kind                                   [constant] */
+    char *ring;           /* its first place; NULL: unbounded, or no ring          [constant] */
+    uint32_t reserved;    /* places that permits have                          [sending side] */
+    uint32_t turns;       /* given to senders that have not come yet           [sending side] */
+    uint32_t block_bytes; /* of an unbounded one's block, without its link         [constant] */
 
-    WEFT__CACHE_ALIGNED struct weft__waitlist receivers; /* that wait; its lock is the sending side's */
+    /* the sending side: its lock is that of the receivers that wait */
+    WEFT__CACHE_ALIGNED struct weft__waitlist receivers;
     _Atomic uint64_t tail; /* messages sent so far               [sending side writes; chan-tail] */
     char *tail_slot;       /* where the next one goes                              [sending side] */
     char *tail_end;        /* behind the last place of the ring or block           [sending side] */
     uint32_t room;         /* places that are free for certain                     [sending side] */
     uint32_t gate;         /* why a sender may not go ahead                        [sending side] */
 
-    WEFT__CACHE_ALIGNED struct weft__waitlist senders; /* that wait; its lock is the receiving side's */
+    /* the receiving side: its lock is that of the senders that wait */
+    WEFT__CACHE_ALIGNED struct weft__waitlist senders;
     _Atomic uint64_t head; /* messages received so far         [receiving side writes; chan-head] */
     uint64_t tail_seen;    /* the tail as it was last looked at                  [receiving side] */
     char *head_slot;       /* where the next one lies                            [receiving side] */

@@ -49,7 +49,8 @@ struct hears {
     _Static_assert(offsetof(struct type, object) == offsetof(struct hears, cast), "as above");     \
     _Static_assert(offsetof(struct type, where) == offsetof(struct hears, cursor), "as above");    \
     _Static_assert(offsetof(struct type, into) == offsetof(struct hears, into), "as above");       \
-    _Static_assert(offsetof(struct type, weft__waiter) == offsetof(struct hears, waiter), "as above")
+    _Static_assert(offsetof(struct type, weft__waiter) == offsetof(struct hears, waiter),          \
+                   "as above")
 
 SAME_PLACE(weft_broadcast_recv, cast, at);
 SAME_PLACE(weft_watch_changed, watch, seen);

@@ -62,7 +62,8 @@ static bool find_room(struct weft__chan *c)
 /* Into the place that was found, or reserved. */
 static void put(struct weft__chan *c, const void *msg)
 {
-    if (c->tail_slot == c->tail_end) c->tail_slot = c->ring; /* grow has seen to it if it is unbounded */
+    /* an unbounded one never comes here: grow was before */
+    if (c->tail_slot == c->tail_end) c->tail_slot = c->ring;
     weft__chan_copy_in(c, c->tail_slot, msg);
     c->tail_slot += c->slot_bytes;
     uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */

@@ -165,6 +165,26 @@ int resize_image(const char *path);
     ],
 }
 
+SERVED["weft_await(f->tx, weft_send"] = {
+    "needs": [],
+    "before": """
+struct job { int number; };
+struct event { int what; };
+struct config { int level; };
+typedef WEFT_CHAN(struct job) job_chan;
+typedef WEFT_BROADCAST(struct event) event_cast;
+typedef WEFT_WATCH(struct config) config_watch;
+struct sends_jobs { WEFT_FRAME(int); job_chan *jobs; struct job job; struct weft_send tx; };
+ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config);
+""",
+    "parts": [
+        (None, "weft_async(sends_jobs) { weft_begin;\n", "\nweft_return(f->tx.ret); weft_end; }\n"),
+        ("if ((r = weft_reserve", "ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config) {\n"
+         "struct job job = {0}, batch[16]; struct event event; struct config now; weft_cursor at = {0}, seen = {0}; int r; ssize_t n;\n",
+         "\nreturn r < 0 ? r : n; }\n"),
+    ],
+}
+
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",

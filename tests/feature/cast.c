@@ -54,7 +54,8 @@ static uint64_t listens(word_cast *cast, uint64_t random)
         if (pool_random(&random, 2)) {
             r = weft_broadcast_recv(cast, &ear.at, &value);
         } else {
-            WEFT_TIMEOUT(weft_us(pool_random(&random, 30))) r = weft_broadcast_recv(cast, &ear.at, &value);
+            WEFT_TIMEOUT(weft_us(pool_random(&random, 30)))
+            r = weft_broadcast_recv(cast, &ear.at, &value);
         }
         if (r != 0) ear_takes(&ear, r, value);
     } while (r != 0);
@@ -100,7 +101,8 @@ static void all_hear(struct crew *crew)
     for (size_t capacity = 1; capacity < 100; capacity += 40) {
         ASSERT_OK(weft_broadcast_new(capacity, &cast));
         for (uint64_t i = 0; i < LISTENERS; i++)
-            t[i] = i % 2 ? weft_go(listens, cast, pool_seed(i)) : weft_spawn(listens_too, cast, pool_seed(i));
+            t[i] = i % 2 ? weft_go(listens, cast, pool_seed(i))
+                         : weft_spawn(listens_too, cast, pool_seed(i));
         for (uint64_t i = 0; i < count; i++)
             ASSERT_OK(weft_broadcast_send(cast, &i));
         ASSERT_OK(weft_broadcast_close(cast));

@@ -147,12 +147,11 @@ TEST(chan_between_plain_threads)
     for (size_t i = 0; i < 3; i++) {
         int_chan *chan = chan_of(capacities[i]);
         pthread_t sender;
-        int value, sum = 0;
+        int value;
         ASSERT_OK(pthread_create(&sender, NULL, thread_sends, chan));
         for (int n = 0; n < 2000; n++) {
             ASSERT_EQ(weft_recv(chan, &value), 1);
             ASSERT_EQ(value, n + 1); /* in order */
-            sum += value;
         }
         ASSERT_OK(pthread_join(sender, NULL));
         weft_chan_free(chan);
@@ -235,7 +234,8 @@ static void first_come(struct crew *crew)
         for (int i = 0; i < (int)capacity + 4; i++) {
             ASSERT_EQ(weft_recv(chan, &value), 1);
             ASSERT_EQ(value, i);
-            ASSERT_OK(weft_sleep(weft_ms(1))); /* who was given the place has put its message there */
+            ASSERT_OK(
+                weft_sleep(weft_ms(1))); /* who was given the place has put its message there */
         }
         for (int i = 0; i < 4; i++)
             ASSERT_EQ(joined(tx[i]), 0);
@@ -454,7 +454,8 @@ static int offers(int_chan *meet, int value)
 {
     struct weft_send tx;
     struct weft_sleep late;
-    int r = weft_select(weft_arm(tx, weft_send, meet, &value), weft_arm(late, weft_sleep, weft_secs(99)));
+    int r = weft_select(weft_arm(tx, weft_send, meet, &value),
+                        weft_arm(late, weft_sleep, weft_secs(99)));
     return r == 0 ? tx.ret : -1;
 }
 static void meets_in_selects(struct crew *crew)

@@ -80,7 +80,8 @@ static void push(void *unused, struct weft_task *task)
     run((struct actor *)(void *)task);
 }
 
-static void push_chain(void *unused, struct weft_task *first, struct weft_task *last, uint32_t count)
+static void push_chain(void *unused, struct weft_task *first, struct weft_task *last,
+                       uint32_t count)
 {
     (void)unused;
     (void)last;
@@ -100,7 +101,8 @@ const struct weft__sched weft__sched = {.ops = &ops};
 static weft_poll give_up_alone(struct actor *a, weft_cx *cx)
 {
     struct weft__waitlist *list = a->sends ? &chan->senders : &chan->receivers;
-    struct weft__waiter *waiter = a->sends ? (void *)a->f.tx.weft__waiter : (void *)a->f.rx.weft__waiter;
+    struct weft__waiter *waiter =
+        a->sends ? (void *)a->f.tx.weft__waiter : (void *)a->f.rx.weft__waiter;
 
     weft__chan_lock_both(chan);
     bool had_turn = weft__waitlist_settle(list, waiter);
@@ -154,7 +156,8 @@ static void begin_operation(struct actor *a)
 static weft_poll poll_operation(struct actor *a, weft_cx *cx)
 {
     bool waits = a->sends ? a->f.tx.weft__at : a->f.rx.weft__at;
-    if (cx->why && waits && model_mutant == (a->sends ? SENDER_SWALLOWS_ITS_TURN : RECEIVER_SWALLOWS_ITS_TURN))
+    if (cx->why && waits &&
+        model_mutant == (a->sends ? SENDER_SWALLOWS_ITS_TURN : RECEIVER_SWALLOWS_ITS_TURN))
         return give_up_alone(a, cx);
     if (a->sends) return weft_send_poll(&a->f.tx, cx);
     if (model_mutant == RECEIVER_QUEUES_LATE) return recv_queues_late(a, cx);
@@ -328,7 +331,8 @@ static void tries_to_receive(void *unused)
     uint64_t value;
 
     (void)unused;
-    weft__chan_lock_recv(chan); /* take_one, without what comes when it finds nothing: that takes both locks */
+    weft__chan_lock_recv(
+        chan); /* take_one, without what comes when it finds nothing: that takes both locks */
     for (unsigned i = 0; i < 2; i++)
         if (take_some(chan, (char *)&value, 1)) received[value]++;
     weft__chan_unlock_recv(chan);
@@ -437,20 +441,42 @@ static const struct model_case cases[] = {
     {.name = "chan: round a ring of two", .run = capacity_2, .preemptions = 3},
     {.name = "chan: a rendezvous", .run = capacity_0, .preemptions = 3},
     {.name = "chan: unbounded, from block to block", .run = blocks, .unbounded = true},
-    {.name = "chan: the counts order the places", .run = by_tries, .unbounded = true, .weaken = true},
+    {.name = "chan: the counts order the places",
+     .run = by_tries,
+     .unbounded = true,
+     .weaken = true},
     {.name = "chan: two senders, one place", .run = two_senders, .preemptions = 2},
     {.name = "chan: two receivers", .run = two_receivers, .preemptions = 2},
-    {.name = "chan: a cancelled receiver passes its turn on", .run = receiver_is_cancelled, .preemptions = 3},
-    {.name = "chan: a cancelled sender leaves its place", .run = sender_is_cancelled, .preemptions = 3},
+    {.name = "chan: a cancelled receiver passes its turn on",
+     .run = receiver_is_cancelled,
+     .preemptions = 3},
+    {.name = "chan: a cancelled sender leaves its place",
+     .run = sender_is_cancelled,
+     .preemptions = 3},
     {.name = "chan: an offer is taken or withdrawn", .run = offer_is_cancelled, .preemptions = 3},
     {.name = "chan: closed while it is used", .run = closes, .preemptions = 2},
     {.name = "chan: a oneshot is freed by who received", .run = oneshot_is_freed, .preemptions = 3},
     {.name = "chan: so is a bounded one", .run = bounded_is_freed, .preemptions = 3},
-    {.name = "mutant: a cancelled receiver keeps its turn", .run = receiver_is_cancelled, .mutant = RECEIVER_SWALLOWS_ITS_TURN, .must_fail = true},
-    {.name = "mutant: a cancelled sender keeps its place", .run = sender_is_cancelled, .mutant = SENDER_SWALLOWS_ITS_TURN, .must_fail = true},
-    {.name = "mutant: a receiver looks, lets go and queues", .run = capacity_1, .mutant = RECEIVER_QUEUES_LATE, .must_fail = true},
-    {.name = "mutant: a receive that looks for no sender", .run = sender_is_cancelled, .mutant = RECEIVE_ADMITS_NOBODY, .must_fail = true},
-    {.name = "mutant: freed while the sender leaves", .run = bounded_is_freed, .mutant = FREE_TAKES_NO_LOCK, .must_fail = true},
+    {.name = "mutant: a cancelled receiver keeps its turn",
+     .run = receiver_is_cancelled,
+     .mutant = RECEIVER_SWALLOWS_ITS_TURN,
+     .must_fail = true},
+    {.name = "mutant: a cancelled sender keeps its place",
+     .run = sender_is_cancelled,
+     .mutant = SENDER_SWALLOWS_ITS_TURN,
+     .must_fail = true},
+    {.name = "mutant: a receiver looks, lets go and queues",
+     .run = capacity_1,
+     .mutant = RECEIVER_QUEUES_LATE,
+     .must_fail = true},
+    {.name = "mutant: a receive that looks for no sender",
+     .run = sender_is_cancelled,
+     .mutant = RECEIVE_ADMITS_NOBODY,
+     .must_fail = true},
+    {.name = "mutant: freed while the sender leaves",
+     .run = bounded_is_freed,
+     .mutant = FREE_TAKES_NO_LOCK,
+     .must_fail = true},
 };
 
 int main(int argc, char **argv)

@@ -24,9 +24,9 @@ typedef WEFT_CHAN(struct letter) letter_chan;
 
 struct world {
     letter_chan *chan;
-    uint32_t letters;           /* that each sender tries to send */
-    bool places;                /* it knows reserve */
-    _Atomic uint64_t sent;      /* as the senders were told; relaxed, all: read at the end */
+    uint32_t letters;      /* that each sender tries to send */
+    bool places;           /* it knows reserve */
+    _Atomic uint64_t sent; /* as the senders were told; relaxed, all: read at the end */
     _Atomic uint64_t sent_sum;
     _Atomic uint64_t received;
     _Atomic uint64_t received_sum;
@@ -95,14 +95,16 @@ static weft_async(sends)
             break;
         case 1: /* beside something that is over soon */
             weft_await(f->sel, weft_select,
-                       .arm = {weft_arm(f->tx, weft_send, w->chan, &f->letter), weft_arm(f->pause, weft_yield)});
+                       .arm = {weft_arm(f->tx, weft_send, w->chan, &f->letter),
+                               weft_arm(f->pause, weft_yield)});
             f->ret = told(f->letter, f->tx.ret);
             SCRIBBLE(f->tx);
             break;
         case 2: /* beside a clock */
-            weft_await(f->sel, weft_select,
-                       .arm = {weft_arm(f->tx, weft_send, w->chan, &f->letter),
-                               weft_arm(f->late, weft_sleep, weft_us(pool_random(&f->random, 50)))});
+            weft_await(
+                f->sel, weft_select,
+                .arm = {weft_arm(f->tx, weft_send, w->chan, &f->letter),
+                        weft_arm(f->late, weft_sleep, weft_us(pool_random(&f->random, 50)))});
             f->ret = told(f->letter, f->tx.ret);
             SCRIBBLE(f->tx);
             break;
@@ -133,7 +135,8 @@ static int sends_on_fiber(uint32_t from, uint64_t random)
         if (pool_random(&random, 2)) {
             r = told(letter, weft_send(w->chan, &letter));
         } else {
-            WEFT_TIMEOUT(weft_us(pool_random(&random, 50))) r = told(letter, weft_send(w->chan, &letter));
+            WEFT_TIMEOUT(weft_us(pool_random(&random, 50)))
+            r = told(letter, weft_send(w->chan, &letter));
         }
         if (r == -ECANCELED) return 0;
         if (r < 0 && r != -ETIME) return r;
@@ -164,12 +167,14 @@ static weft_async(receives)
             break;
         case 1:
             weft_await(f->sel, weft_select,
-                       .arm = {weft_arm(f->rx, weft_recv, w->chan, &f->letter), weft_arm(f->pause, weft_yield)});
+                       .arm = {weft_arm(f->rx, weft_recv, w->chan, &f->letter),
+                               weft_arm(f->pause, weft_yield)});
             break;
         case 2:
-            weft_await(f->sel, weft_select,
-                       .arm = {weft_arm(f->rx, weft_recv, w->chan, &f->letter),
-                               weft_arm(f->late, weft_sleep, weft_us(pool_random(&f->random, 50)))});
+            weft_await(
+                f->sel, weft_select,
+                .arm = {weft_arm(f->rx, weft_recv, w->chan, &f->letter),
+                        weft_arm(f->late, weft_sleep, weft_us(pool_random(&f->random, 50)))});
             break;
         default:
             weft_await(f->rx_many, weft_recv_many, weft_on(w->chan, f->many), 5);
@@ -280,7 +285,8 @@ static void storm(enum weft_chan_kind kind, size_t capacity, uint32_t receivers)
         for (uint32_t n = pool_random(&random, 2000); n > 0; n--)
             cpu_pause();
         if (pool_random(&random, 2)) weft_cancel(tx[pool_random(&random, SENDERS)]);
-        if (receivers > 1 && pool_random(&random, 2)) weft_cancel(rx[1 + pool_random(&random, receivers - 1)]);
+        if (receivers > 1 && pool_random(&random, 2))
+            weft_cancel(rx[1 + pool_random(&random, receivers - 1)]);
     }
     for (uint32_t i = 0; i < SENDERS; i++)
         expect_joined(tx[i]);
