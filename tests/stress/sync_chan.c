@@ -217,15 +217,15 @@ static int receives_on_fiber(uint64_t random)
 
 /* ---- one world ---- */
 
-static weft_task *a_sender(uint32_t i, uint64_t *random)
+static weft_task *a_sender(uint32_t i, uint64_t random)
 {
-    uint64_t seed = pool_seed(*random + i);
+    uint64_t seed = pool_seed(random + i);
     return i % 2 ? weft_go(sends_on_fiber, i, seed) : weft_spawn(sends, i, seed);
 }
 
-static weft_task *a_receiver(uint32_t i, uint64_t *random)
+static weft_task *a_receiver(uint32_t i, uint64_t random)
 {
-    uint64_t seed = pool_seed(*random + 100 + i);
+    uint64_t seed = pool_seed(random + 100 + i);
     return i % 2 ? weft_go(receives_on_fiber, seed) : weft_spawn(receives, seed);
 }
 
@@ -278,9 +278,9 @@ static void storm(enum weft_chan_kind kind, size_t capacity, uint32_t receivers)
     world.letters = (uint32_t)test_scaled(200);
     world.one_receiver = receivers == 1;
     for (uint32_t i = 0; i < receivers; i++)
-        rx[i] = a_receiver(i, &random);
+        rx[i] = a_receiver(i, random);
     for (uint32_t i = 0; i < SENDERS; i++)
-        tx[i] = a_sender(i, &random);
+        tx[i] = a_sender(i, random);
     for (uint32_t i = 0; i < SENDERS + receivers; i++) {
         for (uint32_t n = pool_random(&random, 2000); n > 0; n--)
             cpu_pause();
@@ -342,9 +342,9 @@ static void moment(size_t capacity, uint32_t who, uint32_t after)
     world_begin(&world, WEFT_CHAN_BOUNDED, capacity);
     world.letters = 3;
     for (uint32_t i = 0; i < 2; i++)
-        t[i] = a_receiver(i, &random);
+        t[i] = a_receiver(i, random);
     for (uint32_t i = 0; i < 2; i++)
-        t[2 + i] = a_sender(i, &random);
+        t[2 + i] = a_sender(i, random);
     weft_ref(t[who]);
     weft_task *canceller = weft_spawn(cancels, t[who], after);
     expect_joined(canceller);
