@@ -18,5 +18,7 @@
 #include <weft/token.h>
 #include <weft/select.h>
 #include <weft/region.h>
+#include <weft/chan.h>
+#include <weft/cast.h>
 
 #endif

@@ -65,7 +65,7 @@ static const char *const rank_names[WEFT__RANK_COUNT] = {
     [WEFT__RANK_NONE] = "none",         [WEFT__RANK_RT] = "rt",       [WEFT__RANK_BLOCKING] = "blocking",
     [WEFT__RANK_DRIVER] = "driver",     [WEFT__RANK_SLOT] = "slot",   [WEFT__RANK_SCOPE] = "scope",
     [WEFT__RANK_WAITLIST] = "waitlist", [WEFT__RANK_WHEEL] = "wheel", [WEFT__RANK_OVERFLOW] = "overflow",
-    [WEFT__RANK_SLAB] = "slab",
+    [WEFT__RANK_SLAB] = "slab",         [WEFT__RANK_CHAN] = "chan",
 };
 
 const char *weft__rank_name(enum weft__rank rank)

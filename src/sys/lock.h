@@ -28,6 +28,7 @@ enum weft__rank {
     WEFT__RANK_DRIVER,   /* a shard's rings */
     WEFT__RANK_SLOT,     /* one fd */
     WEFT__RANK_SCOPE,    /* a scope's children */
+    WEFT__RANK_CHAN,     /* the receiving side of a channel; its sending side is a wait list */
     WEFT__RANK_WAITLIST, /* waiters of a primitive, with what it guards */
     WEFT__RANK_WHEEL,    /* a shard's timers */
     WEFT__RANK_OVERFLOW, /* a worker's overflow arrays */

@@ -23,9 +23,15 @@ FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 # What blocks need and the headers do not have yet, by a name that tells when they do.
 WAITING = {
-    "weft_recv": """
-struct weft_recv { WEFT_FRAME(int); void *chan; void *into; };
-weft_pollfn weft_recv_poll;
+    "weft_lock": """
+typedef struct weft_mutex { int weft__; } weft_mutex;
+#define WEFT_MUTEX_INIT {0}
+int weft_lock(weft_mutex *m);
+void weft_unlock(weft_mutex *m);
+""",
+    "weft_file_read": """
+typedef struct weft_file weft_file;
+ssize_t weft_file_read(weft_file *file, void *buf, size_t len, int64_t offset);
 """,
 }
 
@@ -64,25 +70,26 @@ extern void *gl, *db;
         "parts": [(None, "", "\nint run_it(void);\nint run_it(void) { return this_request() ? app() : 0; }\n")],
     },
     "WEFT_TIMEOUT(": {
-        "needs": ["weft_recv"],
+        "needs": [],
         "before": """
 int fetch(const char *url, void *page);
-int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy);
-int from_a_fiber(const char *url, void *page, void *jobs, int job, bool busy)
+typedef WEFT_CHAN(int) job_chan;
+int from_a_fiber(const char *url, void *page, job_chan *jobs, int job, bool busy);
+int from_a_fiber(const char *url, void *page, job_chan *jobs, int job, bool busy)
 {
 int r = 0;
 """,
         "parts": [(None, "", "\nreturn r + job; }\n")],
     },
     "weft_await(f->to, weft_timeout": {
-        "needs": ["weft_recv"],
+        "needs": [],
         "before": """
 struct fetch { WEFT_FRAME(int); const char *url; };
 weft_pollfn fetch_poll;
 struct say_goodbye { WEFT_FRAME(int); void *c; };
 weft_pollfn say_goodbye_poll;
 struct awaits {
-    WEFT_FRAME(int); const char *url; void *jobs, *c; int job; weft_token *stop;
+    WEFT_FRAME(int); const char *url; weft_chan *jobs; void *c; int job; weft_token *stop;
     struct weft_timeout to; struct weft_select sel; struct weft_shield sh;
     struct fetch get; struct say_goodbye bye; struct weft_recv rx; struct weft_token_wait quit;
 };
@@ -91,13 +98,14 @@ weft_async(awaits) { weft_begin;
         "parts": [(None, "", "\nweft_return(0); weft_end; }\n")],
     },
     "WEFT_UNTIL(": {
-        "needs": ["weft_recv"],
+        "needs": [],
         "before": """
 int serve(void *listener);
 struct beat { WEFT_FRAME(int); };
 weft_pollfn beat_poll;
-int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job);
-int from_a_fiber(weft_token *stop, void *listener, void *jobs, int job)
+typedef WEFT_CHAN(int) job_chan;
+int from_a_fiber(weft_token *stop, void *listener, job_chan *jobs, int job);
+int from_a_fiber(weft_token *stop, void *listener, job_chan *jobs, int job)
 {
 struct weft_recv rx; struct weft_sleep quiet; struct beat heart; int r = 0;
 """,
@@ -141,10 +149,45 @@ struct resizes { WEFT_FRAME(int); const char *path; struct weft_blocking job; };
     ],
 }
 
+SERVED["typedef WEFT_CHAN("] = {
+    "needs": ["weft_lock", "weft_file_read"],
+    "before": """
+struct job { int number; };
+void work(struct job *job);
+int resize_image(const char *path);
+""",
+    "parts": [
+        (None, "", ""),
+        ("r = weft_chan_new", "int uses_jobs(struct job job);\nint uses_jobs(struct job job) {\nint r;\n", "\nreturn r; }\n"),
+        ("weft_mutex m", "ssize_t uses_rest(const char *path, weft_file *file, void *buf, size_t len, int64_t offset);\n"
+         "ssize_t uses_rest(const char *path, weft_file *file, void *buf, size_t len, int64_t offset) {\nint r; ssize_t n;\n",
+         "\nreturn r < 0 ? r : n; }\n"),
+    ],
+}
+
+SERVED["weft_await(f->tx, weft_send"] = {
+    "needs": [],
+    "before": """
+struct job { int number; };
+struct event { int what; };
+struct config { int level; };
+typedef WEFT_CHAN(struct job) job_chan;
+typedef WEFT_BROADCAST(struct event) event_cast;
+typedef WEFT_WATCH(struct config) config_watch;
+struct sends_jobs { WEFT_FRAME(int); job_chan *jobs; struct job job; struct weft_send tx; };
+ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config);
+""",
+    "parts": [
+        (None, "weft_async(sends_jobs) { weft_begin;\n", "\nweft_return(f->tx.ret); weft_end; }\n"),
+        ("if ((r = weft_reserve", "ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config) {\n"
+         "struct job job = {0}, batch[16]; struct event event; struct config now; weft_cursor at = {0}, seen = {0}; int r; ssize_t n;\n",
+         "\nreturn r < 0 ? r : n; }\n"),
+    ],
+}
+
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",
-    "typedef WEFT_CHAN(": "channels, locks, files",
 }
 
 

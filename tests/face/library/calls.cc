@@ -40,11 +40,60 @@ static int selects()
     return weft_join(t, &r) == 0 && r == -ECANCELED ? 0 : 1;
 }
 
+struct job {
+    int number;
+};
+typedef WEFT_CHAN(job) job_chan;
+typedef WEFT_BROADCAST(int) int_cast;
+typedef WEFT_WATCH(int) int_watch;
+
+static int sums(job_chan *jobs)
+{
+    job one;
+    int sum = 0, r;
+    while ((r = weft_recv(jobs, &one)) > 0) sum += one.number;
+    return r < 0 ? r : sum;
+}
+
+static int channels()
+{
+    job_chan *jobs = nullptr, *done = nullptr;
+    const job one = {1};
+    job got = {0}, many[2];
+    int r = 0;
+
+    CHECK(weft_chan_new(2, &jobs) == 0 && weft_chan_oneshot(&done) == 0);
+    weft_task *t = weft_go(sums, jobs);
+    for (int i = 0; i < 10; i++) CHECK(weft_send(jobs, &one) == 0);
+    CHECK(weft_reserve(jobs) == 0 && weft_permit_send(jobs, &one) == 0);
+    CHECK(weft_chan_close(jobs) == 0 && weft_send(jobs, &one) == -EPIPE);
+    CHECK(weft_join(t, &r) == 0 && r == 11);
+
+    struct weft_recv rx;
+    struct weft_sleep s;
+    CHECK(weft_select(weft_arm(rx, weft_recv, weft_on(done, &got)), weft_arm(s, weft_sleep, weft_us(1))) == 1);
+    CHECK(weft_try_send(done, &one) == 0 && weft_recv_many(done, many, 2) == 1 && many[0].number == 1);
+    weft_chan_free(jobs);
+    weft_chan_free(done);
+
+    int_cast *cast = nullptr;
+    int_watch *watch = nullptr;
+    int value = 0, next = 5;
+    CHECK(weft_broadcast_new(4, &cast) == 0 && weft_watch_new(&next, &watch) == 0);
+    weft_cursor at = weft_broadcast_now(cast), seen = {0, 0};
+    CHECK(weft_broadcast_send(cast, &next) == 0 && weft_broadcast_recv(cast, &at, &value) == 1 && value == 5);
+    CHECK(weft_watch_changed(watch, &seen, &value) == 1 && weft_watch_get(watch, &value) == 1);
+    weft_broadcast_free(cast);
+    weft_watch_free(watch);
+    return 0;
+}
+
 static int app()
 {
     weft_token_hook hook = {nullptr, nullptr};
     int r = 1;
     CHECK(weft_join(weft_go(selects), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(channels), &r) == 0 && r == 0);
     CHECK(weft_token_hook_off(&hook) == 1);
     weft_token_done(&stop);
     return r;

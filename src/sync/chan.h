@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * chan - a channel: a ring with two sides, each under a lock of its own.
+ *
+ *     sending side      tail, where the next message goes, and the receivers that wait for it     lock `receivers`
+ *     receiving side    head, from where the next one is taken, and the senders that wait for room   lock `senders`
+ *         head <= tail
+ * A waiter hangs on the side of those who will wake it: a sender looks for receivers under the lock that it holds anyway,
+ * and the other way round. So an operation that need not wait is one lock, on a line that only its own kind writes, and a
+ * look at the other side's count once in a while: `room` and `tail_seen` are what is known of it.
+ * Who must wait takes both locks, the receiving side's first, and looks again: then nothing moves.
+ *
+ * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
+ * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
+ *     tail + reserved + turns - head <= capacity
+ *     senders queued  ->  equal                        at the end of each hold of both locks, and of each receive
+ * so who has a turn finds its place, and may be cancelled: the place goes to the next.
+ * Receivers may be overtaken; one that was goes back to the front. Each message wakes one, if one waits.
+ *
+ * A RENDEZVOUS has no ring. Its senders wait with their message, and a receiver takes that of the first, under both locks;
+ * the sender's turn says that it is taken. A sender that comes gives a receiver a turn to look.
+ * An UNBOUNDED one is a chain of blocks instead of a ring: `room` is what is left of the last one; the receiver frees
+ * them. A ONESHOT is closed by its first message.
+ *
+ * FREED BY THE OTHER SIDE  Whoever has received may free the channel while the sender is on its way out. So the last touch
+ * of every operation is the drop of a lock, and free takes both.
+ *
+ * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
+ * after. The locks are taken by take_brief alone, so waitlist's functions that take one themselves are not used.
+ * Pairs: [chan-tail], [chan-head].
+ * Rejected: a ring of slots with a number each (one read-modify-write a side as well, but a receiver can come to a place
+ * that is claimed and not yet written, and must spin; permits and closing need a second word); one lock for
+ * both sides (both cores write its line for every message); handing a message to a waiter (lost with it, or given back out
+ * of order).
+ */
+#ifndef WEFT_SYNC_CHAN_H
+#define WEFT_SYNC_CHAN_H
+
+#include "sync/waitlist.h"
+
+#include <weft/chan.h>
+
+#include <stddef.h>
+
+/* In `gate`. All of it zero: a sender that finds room may go ahead. */
+#define WEFT__CHAN_CLOSED  UINT32_C(1)
+#define WEFT__CHAN_SPECIAL UINT32_C(2) /* a rendezvous or oneshot: sends take the long way */
+#define WEFT__CHAN_PENDING UINT32_C(4) /* one sender in the queue */
+
+struct weft__chan {
+    uint32_t capacity;    /* of a bounded one; 0: a rendezvous                     [constant] */
+    uint32_t msg_bytes;   /*                                                       [constant] */
+    uint32_t slot_bytes;  /* of a place in the ring: rounded up to 8               [constant] */
+    uint32_t kind;        /* enum weft_chan_kind                                   [constant] */
+    char *ring;           /* its first place; NULL: unbounded, or no ring          [constant] */
+    uint32_t reserved;    /* places that permits have                          [sending side] */
+    uint32_t turns;       /* given to senders that have not come yet           [sending side] */
+    uint32_t block_bytes; /* of an unbounded one's block, without its link         [constant] */
+
+    /* the sending side: its lock is that of the receivers that wait */
+    WEFT__CACHE_ALIGNED struct weft__waitlist receivers;
+    _Atomic uint64_t tail; /* messages sent so far               [sending side writes; chan-tail] */
+    char *tail_slot;       /* where the next one goes                              [sending side] */
+    char *tail_end;        /* behind the last place of the ring or block           [sending side] */
+    uint32_t room;         /* places that are free for certain                     [sending side] */
+    uint32_t gate;         /* why a sender may not go ahead                        [sending side] */
+
+    /* the receiving side: its lock is that of the senders that wait */
+    WEFT__CACHE_ALIGNED struct weft__waitlist senders;
+    _Atomic uint64_t head; /* messages received so far         [receiving side writes; chan-head] */
+    uint64_t tail_seen;    /* the tail as it was last looked at                  [receiving side] */
+    char *head_slot;       /* where the next one lies                            [receiving side] */
+    char *head_end;        /* behind the last place                              [receiving side] */
+};
+
+_Static_assert(sizeof(struct weft__chan) <= 192, "an idle channel is small");
+
+static inline struct weft__chan *weft__chan_of(void *chan)
+{
+    return chan;
+}
+
+static inline void weft__chan_lock_send(struct weft__chan *c)
+{
+    weft__lock_take_brief(&c->receivers.lock);
+}
+
+static inline void weft__chan_unlock_send(struct weft__chan *c)
+{
+    weft__lock_drop_brief(&c->receivers.lock);
+}
+
+static inline void weft__chan_lock_recv(struct weft__chan *c)
+{
+    weft__lock_take_brief(&c->senders.lock);
+}
+
+static inline void weft__chan_unlock_recv(struct weft__chan *c)
+{
+    weft__lock_drop_brief(&c->senders.lock);
+}
+
+static inline void weft__chan_lock_both(struct weft__chan *c)
+{
+    weft__chan_lock_recv(c);
+    weft__chan_lock_send(c);
+}
+
+/* Drops both, then pushes. */
+void weft__chan_unlock_both(struct weft__chan *c, struct weft__wake_chain *chain);
+
+/* Most messages are a word. */
+static inline void weft__chan_copy(const struct weft__chan *c, void *to, const void *from)
+{
+    if (__builtin_expect(c->msg_bytes == 8, 1)) {
+        uint64_t word;
+        __builtin_memcpy(&word, from, 8);
+        __builtin_memcpy(to, &word, 8);
+    } else {
+        __builtin_memcpy(to, from, c->msg_bytes);
+    }
+}
+
+/* The model checker watches places in the ring as words; messages are a word each there. */
+static inline void weft__chan_copy_in(const struct weft__chan *c, char *slot, const void *from)
+{
+#if defined(WEFT_MODEL)
+    (void)c;
+    plain_write((uint64_t *)(void *)slot, *(const uint64_t *)from);
+#else
+    weft__chan_copy(c, slot, from);
+#endif
+}
+
+static inline void weft__chan_copy_out(const struct weft__chan *c, void *to, const char *slot)
+{
+#if defined(WEFT_MODEL)
+    (void)c;
+    *(uint64_t *)to = plain_read((const uint64_t *)(const void *)slot);
+#else
+    weft__chan_copy(c, to, slot);
+#endif
+}
+
+/* holds: both. Is there nothing to receive, now or later? */
+bool weft__chan_at_end(struct weft__chan *c);
+
+/* Places that are free and promised to nobody, with a head that may be old. holds: the sending side; of a bounded channel that
+ * is open. */
+static inline uint32_t weft__chan_free_room(const struct weft__chan *c, uint64_t head)
+{
+    uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
+    return c->capacity - (uint32_t)(tail + c->reserved + c->turns - head);
+}
+
+/* holds: both. The first sender in the queue gets a turn. NULL: there is none. */
+struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain);
+
+/* holds: both. Turns for senders that wait, as far as there is room for them. */
+void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain);
+
+/* holds: both. No sends from now on; everybody who waits gets a turn, to see that: up to `most` of each side. False: some are left. */
+bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chain *chain);
+
+/* In the `ret` of a rendezvous' sender that waits: a receiver has its message. [receiving side] */
+#define WEFT__SEND_TAKEN 1
+
+/* The frame that has this waiter, of a rendezvous' sender: weft_send and weft_reserve are one struct to this file. */
+static inline struct weft_send *weft__send_of(struct weft__waiter *waiter)
+{
+    return weft__container_of((void *)waiter, struct weft_send, weft__waiter);
+}
+
+/* Costs the poll one operation. False: it has none left; it lets others run first. */
+static inline bool weft__chan_charge(weft_cx *cx)
+{
+    if (__builtin_expect(cx->budget == 0, 0)) {
+        cx->yielded = true;
+        return false;
+    }
+    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    return true;
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * chan_recv - the receiving side: one message or many. The idea is in chan.h.
+ *
+ *     weft__at == 0    not begun
+ *     weft__at == 1    queued among the receivers, or given a turn
+ * A waiting leaf: given up, it leaves the queue, passes its turn on, and settles at once.
+ */
+#include "sync/chan.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+
+_Static_assert(sizeof(((struct weft_recv *)0)->weft__waiter) == sizeof(struct weft__waiter),
+               "a waiter fits its place");
+_Static_assert(sizeof(((struct weft_recv_many *)0)->weft__waiter) == sizeof(struct weft__waiter),
+               "as above");
+
+/* What both kinds of frames are to this file; on the stack of a poll. */
+struct taking {
+    struct weft__chan *chan;
+    char *into;
+    size_t max;
+    int32_t *at; /* weft__at */
+    struct weft__waiter *waiter;
+};
+
+/* ---- holds: the receiving side --------------------------------------------------------------- */
+
+/* How many messages are there? None: look at the other side. */
+static uint64_t look(struct weft__chan *c)
+{
+    uint64_t head = load_relaxed(&c->head); /* relaxed: written under the lock that is held */
+
+    if (c->tail_seen == head) c->tail_seen = load_acquire(&c->tail); /* [chan-tail] with put */
+    return c->tail_seen - head;
+}
+
+/* From the ring's end to its beginning, or to the next block. */
+static __attribute__((noinline)) void turn_over(struct weft__chan *c)
+{
+    if (c->ring) {
+        c->head_slot = c->ring;
+        return;
+    }
+    char *next = *(char **)(void *)c->head_end;
+    weft__free(c->head_end - c->block_bytes);
+    c->head_slot = next;
+    c->head_end = next + c->block_bytes;
+}
+
+/* Takes one that is there. */
+static void take(struct weft__chan *c, void *into)
+{
+    if (c->head_slot == c->head_end) turn_over(c);
+    weft__chan_copy_out(c, into, c->head_slot);
+    c->head_slot += c->slot_bytes;
+}
+
+static void taken(struct weft__chan *c, uint64_t count)
+{
+    uint64_t head = load_relaxed(&c->head); /* relaxed: written under the lock that is held */
+    store_release(&c->head, head + count);  /* [chan-head] with find_room: the places are free */
+}
+
+/* Drops the lock, with turns for senders that have room now. */
+static __attribute__((noinline)) void unlock_admit_senders(struct weft__chan *c)
+{
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__chan_lock_send(c);
+    weft__chan_admit(c, &chain);
+    weft__chan_unlock_both(c, &chain);
+}
+
+static void unlock_wake_senders(struct weft__chan *c)
+{
+    if (__builtin_expect(weft__waitlist_empty(&c->senders), 1)) {
+        weft__chan_unlock_recv(c);
+    } else {
+        unlock_admit_senders(c);
+    }
+}
+
+/* Up to `max` of those that are there. */
+static uint64_t take_some(struct weft__chan *c, char *into, size_t max)
+{
+    uint64_t there = look(c);
+    uint64_t count = there < max ? there : max;
+
+    for (uint64_t i = 0; i < count; i++)
+        take(c, into + i * c->msg_bytes);
+    if (count > 0) taken(c, count);
+    return count;
+}
+
+/* Of a rendezvous: the messages of the first senders that wait. The frames of these stay until the lock is dropped. */
+static uint64_t take_offers(struct weft__chan *c, char *into, size_t max,
+                            struct weft__wake_chain *chain)
+{
+    uint64_t count = 0;
+    if (c->capacity > 0 || c->kind == WEFT_CHAN_UNBOUNDED) return 0;
+    while (count < max && !weft__waitlist_empty(&c->senders)) {
+        struct weft__waiter *first =
+            weft__container_of(c->senders.head.next, struct weft__waiter, link);
+        struct weft_send *f = weft__send_of(first);
+        weft__chan_copy(c, into + count++ * c->msg_bytes, f->msg);
+        f->ret = WEFT__SEND_TAKEN;
+        (void)weft__chan_give_sender(c, chain);
+    }
+    return count;
+}
+
+/* ---- begin, go on, give up ------------------------------------------------------------------- */
+
+/* holds: the receiving side, and drops it. Above 0: so many; 0: the end; -EAGAIN: it must wait, and does so if it has a
+ * waker. `overtaken`: it had its turn. */
+static int64_t take_or_wait(struct taking *t, struct weft_waker waker, bool overtaken)
+{
+    struct weft__chan *c = t->chan;
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__chan_lock_send(c);
+    int64_t r = (int64_t)take_some(c, t->into, t->max);
+    if (r == 0) r = (int64_t)take_offers(c, t->into, t->max, &chain);
+    if (r == 0 && !weft__chan_at_end(c)) r = -EAGAIN;
+    if (r == -EAGAIN && !weft__waker_is_none(waker)) {
+        weft__waiter_init(t->waiter);
+        weft__waitlist_add_before(&c->receivers,
+                                  overtaken ? c->receivers.head.next : &c->receivers.head,
+                                  t->waiter, waker);
+        *t->at = 1;
+    }
+    if (r > 0) weft__chan_admit(c, &chain);
+    weft__chan_unlock_both(c, &chain);
+    return r;
+}
+
+/* It waited. -EAGAIN: it still does; 0: it had a turn, and is out of the queue; or why it was stopped. */
+static int stop_waiting(struct taking *t, weft_cx *cx)
+{
+    struct weft__chan *c = t->chan;
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    int why = weft_cx_cancelled(cx);
+
+    weft__chan_lock_send(c);
+    if (!why && weft__waiter_queued(&c->receivers, t->waiter)) {
+        weft__chan_unlock_send(c);
+        return -EAGAIN;
+    }
+    bool had_turn = weft__waitlist_settle(&c->receivers, t->waiter);
+    if (why && had_turn) (void)weft__waitlist_give_turn(&c->receivers, &chain);
+    weft__waitlist_unlock_push(&c->receivers, &chain, &weft__sched);
+    *t->at = 0;
+    return why;
+}
+
+/* A count, 0 at the end, why it was stopped, -EINVAL; -EAGAIN: PENDING. */
+static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx)
+{
+    bool waited = *t->at != 0;
+    if (!t->chan || !t->into || t->max == 0) return -EINVAL;
+
+    if (waited) {
+        int r = stop_waiting(t, cx);
+        if (r < 0) return r;
+    } else {
+        if (cx->why) return weft_cx_cancelled(cx);
+        if (!weft__chan_charge(cx)) return -EAGAIN;
+    }
+    weft__chan_lock_recv(t->chan);
+    return take_or_wait(t, cx->probe ? weft__waker_none() : cx->waker, waited);
+}
+
+/* Takes one if there is one. */
+static inline bool take_one(struct weft__chan *c, void *into)
+{
+    weft__chan_lock_recv(c);
+    if (__builtin_expect(look(c) == 0, 0)) {
+        weft__chan_unlock_recv(c);
+        return false;
+    }
+    take(c, into);
+    taken(c, 1);
+    unlock_wake_senders(c);
+    return true;
+}
+
+static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_cx *cx)
+{
+    struct taking t = {.chan = weft__chan_of(f->chan),
+                       .into = f->into,
+                       .max = 1,
+                       .at = &f->weft__at,
+                       .waiter = (void *)f->weft__waiter};
+    int64_t r = take_slow(&t, cx);
+    if (r == -EAGAIN) return WEFT_PENDING;
+    f->ret = (int)r;
+    return WEFT_READY;
+}
+
+weft_poll weft_recv_poll(void *frame, weft_cx *cx)
+{
+    struct weft_recv *f = frame;
+    struct weft__chan *c = weft__chan_of(f->chan);
+
+    if (__builtin_expect(!c || !f->into || f->weft__at || cx->why || cx->budget == 0, 0))
+        return recv_slow(f, cx);
+    if (__builtin_expect(!take_one(c, f->into), 0)) return recv_slow(f, cx);
+    (void)weft__chan_charge(cx);
+    f->ret = 1;
+    return WEFT_READY;
+}
+
+weft_poll weft_recv_many_poll(void *frame, weft_cx *cx)
+{
+    struct weft_recv_many *f = frame;
+    struct taking t = {.chan = weft__chan_of(f->chan),
+                       .into = f->into,
+                       .max = f->max,
+                       .at = &f->weft__at,
+                       .waiter = (void *)f->weft__waiter};
+    int64_t r = take_slow(&t, cx);
+    if (r == -EAGAIN) return WEFT_PENDING;
+    f->ret = (ssize_t)r;
+    return WEFT_READY;
+}
+
+int weft__try_recv(weft_chan *chan, void *into)
+{
+    struct taking t = {.chan = weft__chan_of(chan), .into = into, .max = 1};
+    if (!t.chan || !into) return -EINVAL;
+
+    if (take_one(t.chan, into)) return 1;
+    weft__chan_lock_recv(t.chan);
+    return (int)take_or_wait(&t, weft__waker_none(), false);
+}

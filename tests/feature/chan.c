@@ -1,0 +1,780 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Channels as programs use them: bounded, unbounded, oneshot and rendezvous, by fibers, stackless tasks and plain threads, on
+ * every shape of runtime.
+ */
+#include "crew.h"
+#include "still.h"
+#include "test.h"
+
+#include <weft/weft.h>
+
+typedef WEFT_CHAN(int) int_chan;
+
+struct triple { /* 24 bytes: no word */
+    uint64_t a, b, c;
+};
+typedef WEFT_CHAN(struct triple) triple_chan;
+
+/* The clock stands, and the body is a task: a sleep then lasts until all others wait. */
+static void (*still_body)(struct crew *crew);
+static void runs_still_body(struct crew *crew)
+{
+    still_body(crew);
+}
+static void joins_still_body(struct crew *crew)
+{
+    ASSERT_OK(weft_join(weft_go(runs_still_body, crew), NULL));
+}
+static void still_task_each(void (*body)(struct crew *crew))
+{
+    still_body = body;
+    still_each(joins_still_body);
+}
+
+/* ---- both kinds of both sides ---- */
+
+static int sends(int_chan *chan, int from, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int value = from + i;
+        int r = weft_send(chan, &value);
+        if (r < 0) return r;
+    }
+    return count;
+}
+
+struct sends_too {
+    WEFT_FRAME(int);
+    int_chan *chan;
+    int from, count;
+    int i, value;
+    struct weft_send tx;
+};
+static weft_async(sends_too)
+{
+    weft_begin;
+    for (f->i = 0; f->i < f->count; f->i++) {
+        f->value = f->from + f->i;
+        weft_await(f->tx, weft_send, weft_on(f->chan, &f->value));
+        if (f->tx.ret < 0) weft_return(f->tx.ret);
+    }
+    weft_return(f->i);
+    weft_end;
+}
+
+/* The sum until the end; below zero: an error. */
+static int sums(int_chan *chan)
+{
+    int value, sum = 0, r;
+    while ((r = weft_recv(chan, &value)) > 0)
+        sum += value;
+    return r < 0 ? r : sum;
+}
+
+struct sums_too {
+    WEFT_FRAME(int);
+    int_chan *chan;
+    int value, sum;
+    struct weft_recv rx;
+};
+static weft_async(sums_too)
+{
+    weft_begin;
+    for (;;) {
+        weft_await(f->rx, weft_recv, .chan = f->chan, .into = &f->value);
+        if (f->rx.ret <= 0) weft_return(f->rx.ret < 0 ? f->rx.ret : f->sum);
+        f->sum += f->value;
+    }
+    weft_end;
+}
+
+static int joined(weft_task *t)
+{
+    int ret = -1000;
+    ASSERT_OK(weft_join(t, &ret));
+    return ret;
+}
+
+static int_chan *chan_of(size_t capacity)
+{
+    int_chan *chan;
+    ASSERT_OK(weft_chan_new(capacity, &chan));
+    return chan;
+}
+
+/* Two senders and two receivers, one of each kind: what arrives is what was sent. */
+static void all_arrives_through(int_chan *chan)
+{
+    weft_task *rx[2] = {weft_go(sums, chan), weft_spawn(sums_too, chan)};
+    weft_task *tx[2] = {weft_go(sends, chan, 0, 1000), weft_spawn(sends_too, chan, 1000, 1000)};
+
+    ASSERT_EQ(joined(tx[0]), 1000);
+    ASSERT_EQ(joined(tx[1]), 1000);
+    ASSERT_OK(weft_chan_close(chan));
+    ASSERT_EQ(joined(rx[0]) + joined(rx[1]), 1999 * 1000);
+    ASSERT_EQ(weft_chan_len(chan), 0);
+    weft_chan_free(chan);
+}
+
+static void arrives(struct crew *crew)
+{
+    int_chan *unbounded;
+
+    (void)crew;
+    all_arrives_through(chan_of(1));
+    all_arrives_through(chan_of(3));
+    all_arrives_through(chan_of(64));
+    all_arrives_through(chan_of(0));
+    ASSERT_OK(weft_chan_unbounded(&unbounded));
+    all_arrives_through(unbounded);
+}
+TEST(chan_all_arrives)
+{
+    crew_each(arrives);
+}
+
+/* A plain thread on each side, without a runtime. */
+static void *thread_sends(void *chan)
+{
+    ASSERT_EQ(sends(chan, 1, 2000), 2000);
+    return NULL;
+}
+TEST(chan_between_plain_threads)
+{
+    const size_t capacities[] = {0, 1, 7};
+
+    for (size_t i = 0; i < 3; i++) {
+        int_chan *chan = chan_of(capacities[i]);
+        pthread_t sender;
+        int value;
+        ASSERT_OK(pthread_create(&sender, NULL, thread_sends, chan));
+        for (int n = 0; n < 2000; n++) {
+            ASSERT_EQ(weft_recv(chan, &value), 1);
+            ASSERT_EQ(value, n + 1); /* in order */
+        }
+        ASSERT_OK(pthread_join(sender, NULL));
+        weft_chan_free(chan);
+    }
+}
+
+/* A thread outside sends to tasks. */
+static void from_outside(struct crew *crew)
+{
+    int_chan *chan = chan_of(2);
+    weft_task *rx = weft_spawn(sums_too, chan);
+
+    (void)crew;
+    ASSERT_EQ(sends(chan, 0, 500), 500);
+    ASSERT_OK(weft_chan_close(chan));
+    ASSERT_EQ(joined(rx), 499 * 250);
+    weft_chan_free(chan);
+}
+TEST(chan_from_a_thread_to_a_task)
+{
+    crew_each(from_outside);
+}
+
+/* ---- order ---- */
+
+/* Messages of one sender come in order, whoever sends beside it; each is larger than a word. */
+static int sends_triples(triple_chan *chan, uint64_t who)
+{
+    for (uint64_t i = 0; i < 500; i++) {
+        struct triple t = {who, i, who ^ i};
+        int r = weft_send(chan, &t);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+static void in_order(struct crew *crew)
+{
+    triple_chan *chan;
+    struct triple t;
+    uint64_t next[3] = {0};
+    weft_task *tx[3];
+
+    (void)crew;
+    ASSERT_OK(weft_chan_new(5, &chan));
+    for (uint64_t i = 0; i < 3; i++)
+        tx[i] = weft_go(sends_triples, chan, i);
+    for (int n = 0; n < 1500; n++) {
+        ASSERT_EQ(weft_recv(chan, &t), 1);
+        ASSERT_EQ(t.b, next[t.a]++);
+        ASSERT_EQ(t.c, t.a ^ t.b);
+    }
+    for (int i = 0; i < 3; i++)
+        ASSERT_EQ(joined(tx[i]), 0);
+    weft_chan_free(chan);
+}
+TEST(chan_keeps_the_order_of_a_sender)
+{
+    crew_each(in_order);
+}
+
+/* Senders that wait are served in the order in which they came; who comes later does not pass, not even by a try. */
+static int sends_one(int_chan *chan, int value)
+{
+    return weft_send(chan, &value);
+}
+static void first_come(struct crew *crew)
+{
+    weft_task *tx[4];
+    int value;
+
+    for (size_t capacity = 0; capacity < 3; capacity++) {
+        int_chan *chan = chan_of(capacity);
+        for (int i = 0; i < (int)capacity; i++)
+            ASSERT_OK(weft_try_send(chan, &(int){i}));
+        for (int i = 0; i < 4; i++) {
+            tx[i] = weft_go(sends_one, chan, (int)capacity + i);
+            ASSERT_OK(weft_sleep(weft_ms(1))); /* the clock stands: it moves when all wait */
+        }
+        ASSERT_EQ(weft_try_send(chan, &(int){99}), -EAGAIN);
+        for (int i = 0; i < (int)capacity + 4; i++) {
+            ASSERT_EQ(weft_recv(chan, &value), 1);
+            ASSERT_EQ(value, i);
+            ASSERT_OK(
+                weft_sleep(weft_ms(1))); /* who was given the place has put its message there */
+        }
+        for (int i = 0; i < 4; i++)
+            ASSERT_EQ(joined(tx[i]), 0);
+        weft_chan_free(chan);
+    }
+    (void)crew;
+}
+TEST(chan_senders_first_come_first_served)
+{
+    still_task_each(first_come);
+}
+
+/* ---- at once ---- */
+
+TEST(chan_try)
+{
+    int_chan *chan = chan_of(2);
+    int value = 0;
+
+    ASSERT_EQ(weft_try_recv(chan, &value), -EAGAIN);
+    ASSERT_OK(weft_try_send(chan, &(int){1}));
+    ASSERT_OK(weft_try_send(chan, &(int){2}));
+    ASSERT_EQ(weft_try_send(chan, &(int){3}), -EAGAIN);
+    ASSERT_EQ(weft_chan_len(chan), 2);
+    ASSERT_EQ(weft_try_recv(chan, &value), 1);
+    ASSERT_EQ(value, 1);
+    ASSERT_OK(weft_try_send(chan, &(int){3}));
+    for (int i = 2; i <= 3; i++) {
+        ASSERT_EQ(weft_try_recv(chan, &value), 1);
+        ASSERT_EQ(value, i);
+    }
+    ASSERT_EQ(weft_try_recv(chan, &value), -EAGAIN);
+    weft_chan_free(chan);
+}
+
+/* ---- the end ---- */
+
+TEST(chan_closed_is_drained_then_at_its_end)
+{
+    int_chan *chan = chan_of(4);
+    int value;
+
+    ASSERT(!weft_chan_is_closed(chan));
+    ASSERT_OK(weft_send(chan, &(int){1}));
+    ASSERT_OK(weft_send(chan, &(int){2}));
+    ASSERT_OK(weft_chan_close(chan));
+    ASSERT(weft_chan_is_closed(chan));
+    ASSERT_EQ(weft_chan_close(chan), -EALREADY);
+    ASSERT_EQ(weft_send(chan, &(int){3}), -EPIPE);
+    ASSERT_EQ(weft_try_send(chan, &(int){3}), -EPIPE);
+    ASSERT_EQ(weft_reserve(chan), -EPIPE);
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(value, 1);
+    ASSERT_EQ(weft_try_recv(chan, &value), 1);
+    ASSERT_EQ(value, 2);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(weft_recv(chan, &value), 0);
+        ASSERT_EQ(weft_try_recv(chan, &value), 0);
+    }
+    weft_chan_free(chan);
+}
+
+/* A close answers everybody who waits: more of them than one batch of wakes. */
+enum { CROWD = 150 };
+static void close_wakes(struct crew *crew)
+{
+    int_chan *empty = chan_of(1), *full = chan_of(1);
+    weft_task *rx[CROWD], *tx[CROWD];
+
+    (void)crew;
+    ASSERT_OK(weft_try_send(full, &(int){0}));
+    for (int i = 0; i < CROWD; i++) {
+        rx[i] = i % 2 ? weft_go(sums, empty) : weft_spawn(sums_too, empty);
+        tx[i] = i % 2 ? weft_go(sends, full, 1, 1) : weft_spawn(sends_too, full, 1, 1);
+    }
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_OK(weft_chan_close(empty));
+    ASSERT_OK(weft_chan_close(full));
+    for (int i = 0; i < CROWD; i++) {
+        ASSERT_EQ(joined(rx[i]), 0);
+        ASSERT_EQ(joined(tx[i]), -EPIPE);
+    }
+    ASSERT_EQ(weft_chan_len(full), 1);
+    weft_chan_free(empty);
+    weft_chan_free(full); /* with a message in it */
+}
+TEST(chan_close_wakes_all)
+{
+    still_task_each(close_wakes);
+}
+
+/* ---- cancelled, timed out ---- */
+
+static void given_up(struct crew *crew)
+{
+    int_chan *chan = chan_of(1), *meet = chan_of(0);
+    int value;
+
+    (void)crew;
+    weft_task *rx = weft_go(sums, chan), *rx2 = weft_spawn(sums_too, meet);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    weft_cancel(rx);
+    weft_cancel(rx2);
+    ASSERT_EQ(joined(rx), -ECANCELED);
+    ASSERT_EQ(joined(rx2), -ECANCELED);
+
+    ASSERT_OK(weft_try_send(chan, &(int){1}));
+    weft_task *tx = weft_go(sends, chan, 2, 1), *tx2 = weft_spawn(sends_too, meet, 2, 1);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    weft_cancel(tx);
+    weft_cancel(tx2);
+    ASSERT_EQ(joined(tx), -ECANCELED);
+    ASSERT_EQ(joined(tx2), -ECANCELED);
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(value, 1);
+    ASSERT_EQ(weft_try_recv(chan, &value), -EAGAIN);
+    ASSERT_EQ(weft_try_recv(meet, &value), -EAGAIN);
+
+    WEFT_TIMEOUT(weft_ms(5)) ASSERT_EQ(weft_recv(chan, &value), -ETIME);
+    WEFT_TIMEOUT(weft_ms(5)) ASSERT_EQ(weft_send(meet, &value), -ETIME);
+    weft_chan_free(chan);
+    weft_chan_free(meet);
+}
+TEST(chan_given_up_takes_nothing)
+{
+    still_task_each(given_up);
+}
+
+/* A sender that was given a turn and is cancelled before it runs: the place goes to the next one. */
+struct one_then_cancels {
+    WEFT_FRAME(int);
+    int_chan *chan;
+    weft_task *first;
+    int value;
+    struct weft_recv rx;
+};
+static weft_async(one_then_cancels)
+{
+    weft_begin;
+    weft_await(f->rx, weft_recv, f->chan, &f->value); /* room: the first sender has its turn, */
+    weft_cancel(f->first);                            /* and has not come yet, on one worker */
+    weft_return(f->rx.ret);
+    weft_end;
+}
+static void turn_goes_on(struct crew *crew)
+{
+    int_chan *chan = chan_of(1);
+    int value;
+
+    (void)crew;
+    ASSERT_OK(weft_try_send(chan, &(int){0}));
+    weft_task *one = weft_go(sends, chan, 1, 1);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    weft_task *two = weft_go(sends, chan, 2, 1);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_EQ(joined(weft_spawn(one_then_cancels, chan, one)), 1);
+    int r = joined(one);
+    if (r == 1) {
+        ASSERT_EQ(weft_recv(chan, &value), 1);
+        ASSERT_EQ(value, 1);
+    } else {
+        ASSERT_EQ(r, -ECANCELED);
+    }
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(value, 2);
+    ASSERT_EQ(joined(two), 1);
+    weft_chan_free(chan);
+}
+TEST(chan_cancelled_turn_goes_to_the_next_sender)
+{
+    still_task_each(turn_goes_on);
+}
+
+/* ---- select ---- */
+
+static int selects(int_chan *a, int_chan *b, int_chan *full)
+{
+    int x = 0, y = 0, z = 7, got[2] = {0};
+    struct weft_recv ra, rb;
+    struct weft_send tx;
+
+    while (got[0] + got[1] < 200) {
+        int which = weft_select(weft_arm(ra, weft_recv, a, &x), weft_arm(rb, weft_recv, b, &y),
+                                weft_arm(tx, weft_send, full, &z));
+        if (which < 0) return which;
+        ASSERT_EQ(tx.ret, -ECANCELED);
+        ASSERT_EQ(which == 0 ? rb.ret : ra.ret, -ECANCELED); /* the loser took nothing */
+        ASSERT_EQ(which == 0 ? ra.ret : rb.ret, 1);
+        ASSERT_EQ(which == 0 ? x : y, got[which]++);
+    }
+    return weft_select(weft_arm(ra, weft_recv, a, &x), weft_otherwise);
+}
+static void select_loses_nothing(struct crew *crew)
+{
+    int_chan *a = chan_of(3), *b = chan_of(0), *full = chan_of(1);
+
+    (void)crew;
+    ASSERT_OK(weft_try_send(full, &(int){0}));
+    weft_task *rx = weft_go(selects, a, b, full);
+    weft_task *ta = weft_go(sends, a, 0, 100), *tb = weft_spawn(sends_too, b, 0, 100);
+    ASSERT_EQ(joined(ta), 100);
+    ASSERT_EQ(joined(tb), 100);
+    ASSERT_EQ(joined(rx), 1);
+    ASSERT_EQ(weft_chan_len(full), 1);
+    weft_chan_free(a);
+    weft_chan_free(b);
+    weft_chan_free(full);
+}
+TEST(chan_select_loses_nothing)
+{
+    crew_each(select_loses_nothing);
+}
+
+/* Sender and receiver of a rendezvous meet, each inside a select. */
+static int offers(int_chan *meet, int value)
+{
+    struct weft_send tx;
+    struct weft_sleep late;
+    int r = weft_select(weft_arm(tx, weft_send, meet, &value),
+                        weft_arm(late, weft_sleep, weft_secs(99)));
+    return r == 0 ? tx.ret : -1;
+}
+static void meets_in_selects(struct crew *crew)
+{
+    int_chan *meet = chan_of(0);
+    struct weft_recv rx;
+    struct weft_sleep late;
+    int value;
+
+    (void)crew;
+    for (int i = 0; i < 50; i++) {
+        weft_task *tx = weft_go(offers, meet, i);
+        if (i % 2) ASSERT_OK(weft_sleep(weft_ms(1)));
+        int which = weft_select(weft_arm(rx, weft_recv, meet, &value),
+                                weft_arm(late, weft_sleep, weft_secs(99)));
+        ASSERT_EQ(which, 0);
+        ASSERT_EQ(rx.ret, 1);
+        ASSERT_EQ(value, i);
+        ASSERT_EQ(joined(tx), 0);
+    }
+    weft_chan_free(meet);
+}
+TEST(chan_rendezvous_meets_in_selects)
+{
+    still_task_each(meets_in_selects);
+}
+
+/* ---- rendezvous ---- */
+
+/* A send lasts until somebody has received; a try cannot know that, and is refused. */
+static void rendezvous(struct crew *crew)
+{
+    int_chan *meet = chan_of(0);
+    int value = 0;
+
+    (void)crew;
+    ASSERT_EQ(weft_try_send(meet, &(int){1}), -EAGAIN);
+    ASSERT_EQ(weft_reserve(meet), -EINVAL);
+    weft_task *tx = weft_go(sends, meet, 1, 1);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT(!weft_done(tx));
+    ASSERT_EQ(weft_chan_len(meet), 0);
+    ASSERT_EQ(weft_try_recv(meet, &value), 1);
+    ASSERT_EQ(value, 1);
+    ASSERT_EQ(joined(tx), 1);
+    weft_chan_free(meet);
+}
+TEST(chan_rendezvous_waits_for_the_receiver)
+{
+    still_task_each(rendezvous);
+}
+
+/* ---- oneshot ---- */
+
+static int replies(int_chan *reply, int value)
+{
+    return weft_send(reply, &value);
+}
+/* Whoever has received frees it, while the sender is on its way out. */
+static void oneshot(struct crew *crew)
+{
+    int value;
+
+    (void)crew;
+    for (int i = 0; i < 200; i++) {
+        int_chan *reply;
+        ASSERT_OK(weft_chan_oneshot(&reply));
+        weft_task *tx = weft_go(replies, reply, i);
+        ASSERT_EQ(weft_recv(reply, &value), 1);
+        ASSERT_EQ(value, i);
+        if (i % 2) {
+            ASSERT_EQ(weft_recv(reply, &value), 0);
+            ASSERT_EQ(weft_send(reply, &value), -EPIPE);
+        }
+        weft_chan_free(reply);
+        ASSERT_EQ(joined(tx), 0);
+    }
+}
+TEST(chan_oneshot_freed_by_who_received)
+{
+    crew_each(oneshot);
+}
+
+/* All who wait for the one message are answered: one by it, the others by the end. */
+static void oneshot_for_many(struct crew *crew)
+{
+    int_chan *reply;
+    weft_task *rx[5];
+    int sum = 0;
+
+    (void)crew;
+    ASSERT_OK(weft_chan_oneshot(&reply));
+    for (int i = 0; i < 5; i++)
+        rx[i] = weft_go(sums, reply);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_OK(weft_send(reply, &(int){42}));
+    for (int i = 0; i < 5; i++)
+        sum += joined(rx[i]);
+    ASSERT_EQ(sum, 42);
+    weft_chan_free(reply);
+}
+TEST(chan_oneshot_ends_for_all)
+{
+    still_task_each(oneshot_for_many);
+}
+
+/* ---- permits ---- */
+
+static int reserves(int_chan *chan, int value)
+{
+    int r = weft_reserve(chan);
+    return r < 0 ? r : weft_permit_send(chan, &value);
+}
+struct reserves_too {
+    WEFT_FRAME(int);
+    int_chan *chan;
+    int value;
+    struct weft_reserve place;
+};
+static weft_async(reserves_too)
+{
+    weft_begin;
+    weft_await(f->place, weft_reserve, f->chan);
+    weft_return(f->place.ret < 0 ? f->place.ret : weft_permit_send(f->chan, &f->value));
+    weft_end;
+}
+static void permits(struct crew *crew)
+{
+    int_chan *chan = chan_of(2);
+    int value;
+
+    (void)crew;
+    ASSERT_EQ(weft_permit_send(chan, &(int){1}), -EINVAL);
+    ASSERT_EQ(weft_permit_drop(chan), -EINVAL);
+    ASSERT_OK(weft_reserve(chan));
+    ASSERT_OK(weft_reserve(chan));
+    ASSERT_EQ(weft_try_send(chan, &(int){1}), -EAGAIN); /* full of nothing */
+    ASSERT_EQ(weft_chan_len(chan), 0);
+    weft_task *tx = weft_go(reserves, chan, 2), *tx2 = weft_spawn(reserves_too, chan, 3);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_OK(weft_permit_send(chan, &(int){1}));
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(value, 1);
+    ASSERT_OK(weft_permit_drop(chan));
+    ASSERT_EQ(joined(tx), 0);
+    ASSERT_EQ(joined(tx2), 0);
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    weft_chan_free(chan);
+}
+TEST(chan_permits_keep_a_place)
+{
+    still_task_each(permits);
+}
+
+/* The end of a closed channel waits for its permits, and comes to all with the last of them, used or not. */
+static void permits_at_the_end(struct crew *crew)
+{
+    for (int used = 0; used < 2; used++) {
+        int_chan *chan = chan_of(2);
+        weft_task *rx[3];
+        int sum = 0;
+
+        ASSERT_OK(weft_reserve(chan));
+        for (int i = 0; i < 3; i++)
+            rx[i] = i == 1 ? weft_spawn(sums_too, chan) : weft_go(sums, chan);
+        ASSERT_OK(weft_sleep(weft_ms(1)));
+        ASSERT_OK(weft_chan_close(chan));
+        ASSERT_OK(weft_sleep(weft_ms(1)));
+        for (int i = 0; i < 3; i++)
+            ASSERT(!weft_done(rx[i]));
+        if (used) {
+            ASSERT_OK(weft_permit_send(chan, &(int){5}));
+        } else {
+            ASSERT_OK(weft_permit_drop(chan));
+        }
+        for (int i = 0; i < 3; i++)
+            sum += joined(rx[i]);
+        ASSERT_EQ(sum, used ? 5 : 0);
+        weft_chan_free(chan);
+    }
+    (void)crew;
+}
+TEST(chan_end_waits_for_permits)
+{
+    still_task_each(permits_at_the_end);
+}
+
+/* ---- many at once ---- */
+
+struct takes_many {
+    WEFT_FRAME(int);
+    int_chan *chan;
+    int buf[7];
+    int next;
+    struct weft_recv_many rx;
+};
+static weft_async(takes_many)
+{
+    weft_begin;
+    for (;;) {
+        weft_await(f->rx, weft_recv_many, weft_on(f->chan, f->buf), 7);
+        if (f->rx.ret <= 0) weft_return(f->rx.ret < 0 ? (int)f->rx.ret : f->next);
+        for (ssize_t i = 0; i < f->rx.ret; i++)
+            if (f->buf[i] != f->next++) weft_return(-EILSEQ);
+    }
+    weft_end;
+}
+static void batches(struct crew *crew)
+{
+    int buf[10];
+
+    (void)crew;
+    for (size_t capacity = 0; capacity < 40; capacity += 13) {
+        int_chan *chan = chan_of(capacity);
+        weft_task *rx = weft_spawn(takes_many, chan);
+        ASSERT_EQ(sends(chan, 0, 1000), 1000);
+        ASSERT_OK(weft_chan_close(chan));
+        ASSERT_EQ(joined(rx), 1000);
+        weft_chan_free(chan);
+    }
+    int_chan *chan = chan_of(4);
+    ASSERT_EQ(sends(chan, 1, 4), 4);
+    ASSERT_EQ(weft_recv_many(chan, buf, 3), 3);
+    ASSERT_EQ(buf[0] + buf[1] + buf[2], 6);
+    ASSERT_EQ(weft_recv_many(chan, buf, 10), 1);
+    ASSERT_EQ(buf[0], 4);
+    ASSERT_EQ(weft_recv_many(chan, buf, 0), -EINVAL);
+    weft_chan_free(chan);
+}
+TEST(chan_recv_many)
+{
+    crew_each(batches);
+}
+
+/* ---- unbounded ---- */
+
+static void without_bound(struct crew *crew)
+{
+    int_chan *chan;
+    int value;
+
+    (void)crew;
+    ASSERT_OK(weft_chan_unbounded(&chan));
+    ASSERT_EQ(weft_reserve(chan), -EINVAL);
+    for (int i = 0; i < 1000; i++)
+        ASSERT_OK(weft_try_send(chan, &i));
+    ASSERT_EQ(weft_chan_len(chan), 1000);
+    for (int i = 0; i < 500; i++) {
+        ASSERT_EQ(weft_recv(chan, &value), 1);
+        ASSERT_EQ(value, i);
+    }
+    weft_chan_free(chan); /* with the other half in it */
+}
+TEST(chan_unbounded)
+{
+    crew_each(without_bound);
+}
+
+/* ---- misuse ---- */
+
+TEST(chan_bad_arguments)
+{
+    weft_chan *chan = NULL;
+    volatile int no_kind = 7;
+    int value = 0;
+
+    ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 0, 1, &chan), -EINVAL);
+    ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 4, 1, NULL), -EINVAL);
+    ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, (1 << 20) + 1, 1, &chan), -EINVAL);
+    ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 4, SIZE_MAX, &chan), -EINVAL);
+    ASSERT_EQ(weft_chan_new_sized((enum weft_chan_kind)no_kind, 4, 1, &chan), -EINVAL);
+    ASSERT_EQ(weft_send(chan, &value), -EINVAL);
+    ASSERT_EQ(weft_recv(chan, &value), -EINVAL);
+    ASSERT_EQ(weft_try_send(chan, &value), -EINVAL);
+    ASSERT_EQ(weft_try_recv(chan, &value), -EINVAL);
+    ASSERT_EQ(weft_reserve(chan), -EINVAL);
+    ASSERT_EQ(weft_permit_send(chan, &value), -EINVAL);
+    ASSERT_EQ(weft_permit_drop(chan), -EINVAL);
+    ASSERT_EQ(weft_recv_many(chan, &value, 1), -EINVAL);
+    ASSERT_EQ(weft_chan_close(chan), -EINVAL);
+    weft_chan_free(chan);
+    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, sizeof(int), 1, &chan));
+    ASSERT_EQ(weft_send(chan, NULL), -EINVAL);
+    ASSERT_EQ(weft_recv(chan, NULL), -EINVAL);
+    ASSERT_OK(weft_send(chan, &(int){3}));
+    ASSERT_EQ(weft_recv(chan, &value), 1);
+    ASSERT_EQ(value, 3);
+    weft_chan_free(chan);
+}
+
+/* A task that sends without end, to a channel that always has room, lets others run. */
+static _Atomic bool stop_sending;
+static int sends_for_ever(int_chan *chan)
+{
+    int n = 0;
+    while (!load_relaxed(&stop_sending)) { /* relaxed: a flag */
+        int value, r = weft_send(chan, &n);
+        if (r == 0) r = weft_recv(chan, &value);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+static void stops_it(void)
+{
+    store_relaxed(&stop_sending, true);
+}
+static void costs_budget(struct crew *crew)
+{
+    int_chan *chan = chan_of(2);
+
+    (void)crew;
+    store_relaxed(&stop_sending, false);
+    weft_task *t = weft_go(sends_for_ever, chan);
+    ASSERT_OK(weft_detach(weft_go(stops_it)));
+    ASSERT_EQ(joined(t), 0);
+    weft_chan_free(chan);
+}
+TEST(chan_operations_cost_budget)
+{
+    crew_each(costs_budget);
+}

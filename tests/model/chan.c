@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Channels, proven at capacity 0, 1 and 2: every message that was sent is received once, by somebody, in order; a wait that is given up
+ * takes nothing and keeps nobody else waiting; the end reaches all; and whoever has received may free the channel.
+ *
+ * Each task is one block: header and the frame of one send or receive at a time. A claimed task is polled on the spot by whoever pushes it.
+ */
+#define WEFT__CHAN_BLOCK 1
+#include "../harness/ending.h"
+#include "sync/waitlist.c"
+#include "task/join.c"
+#include "task/state.c"
+#include "task/waker.c"
+
+#include "sync/chan.c"
+#include "sync/chan_recv.c"
+#include "sync/chan_send.c"
+
+enum {
+    HONEST,
+    RECEIVER_SWALLOWS_ITS_TURN, /* cancelled, it passes it to nobody */
+    SENDER_SWALLOWS_ITS_TURN,
+    RECEIVER_QUEUES_LATE, /* it looks and queues under two holds of the locks */
+    RECEIVE_ADMITS_NOBODY,
+    FREE_TAKES_NO_LOCK,
+};
+
+/* ---- what the channel stands on ---- */
+
+void *weft__alloc(size_t bytes)
+{
+    return model_alloc(bytes);
+}
+
+void *weft__alloc_aligned(size_t bytes, size_t align)
+{
+    (void)align;
+    return model_alloc(bytes);
+}
+
+void weft__free(void *memory)
+{
+    if (memory) model_free(memory);
+}
+
+int weft_cx_cancelled(weft_cx *cx)
+{
+    return cx->why;
+}
+
+/* ---- tasks ---- */
+
+struct actor {
+    struct weft_task task;
+    bool sends;
+    bool frees;     /* the channel, when it has received */
+    unsigned left;  /* messages to send, or to receive at most */
+    uint64_t value; /* the next one to send, or the last one that was received */
+    union {
+        struct weft_send tx;
+        struct weft_recv rx;
+    } f;
+};
+
+enum { ACTORS = 6, VALUES = 16 };
+
+static struct weft__chan *chan;
+static struct actor *actors[ACTORS];
+static unsigned actor_count;
+static unsigned sent[VALUES], received[VALUES]; /* by value */
+static unsigned ended;
+static unsigned last_answer[ACTORS]; /* 0 - it, for errors */
+static uint64_t last_value;
+
+static void run(struct actor *a);
+
+static void push(void *unused, struct weft_task *task)
+{
+    (void)unused;
+    run((struct actor *)(void *)task);
+}
+
+static void push_chain(void *unused, struct weft_task *first, struct weft_task *last,
+                       uint32_t count)
+{
+    (void)unused;
+    (void)last;
+    for (struct weft_task *t = first; count-- > 0;) {
+        struct weft_task *next = load_relaxed(&t->link); /* relaxed: the chain is this thread's */
+        run((struct actor *)(void *)t);
+        t = next;
+    }
+}
+
+static const struct weft__sched_ops ops = {.push = push, .push_chain = push_chain};
+const struct weft__sched weft__sched = {.ops = &ops};
+
+/* ---- broken twins ---- */
+
+/* The turn of who gives up is lost. */
+static weft_poll give_up_alone(struct actor *a, weft_cx *cx)
+{
+    struct weft__waitlist *list = a->sends ? &chan->senders : &chan->receivers;
+    struct weft__waiter *waiter =
+        a->sends ? (void *)a->f.tx.weft__waiter : (void *)a->f.rx.weft__waiter;
+
+    weft__chan_lock_both(chan);
+    bool had_turn = weft__waitlist_settle(list, waiter);
+    if (a->sends && had_turn) chan->turns--;
+    if (a->sends && !had_turn) chan->gate -= WEFT__CHAN_PENDING;
+    weft__chan_unlock_send(chan);
+    weft__chan_unlock_recv(chan);
+    a->f.rx.ret = cx->why;
+    return WEFT_READY;
+}
+
+/* It finds nothing, lets go, and then queues. */
+static weft_poll recv_queues_late(struct actor *a, weft_cx *cx)
+{
+    if (a->f.rx.weft__at) return weft_recv_poll(&a->f.rx, cx);
+    int r = weft__try_recv((weft_chan *)(void *)chan, &a->value);
+    if (r != -EAGAIN) {
+        a->f.rx.ret = r;
+        return WEFT_READY;
+    }
+    struct weft__waiter *waiter = (void *)a->f.rx.weft__waiter;
+    weft__chan_lock_send(chan);
+    weft__waiter_init(waiter);
+    weft__waitlist_add(&chan->receivers, waiter, cx->waker);
+    a->f.rx.weft__at = 1;
+    weft__chan_unlock_send(chan);
+    return WEFT_PENDING;
+}
+
+static weft_poll recv_admits_nobody(struct actor *a)
+{
+    weft__chan_lock_recv(chan);
+    uint64_t count = take_some(chan, (char *)&a->value, 1);
+    weft__chan_unlock_recv(chan);
+    model_assert(count == 1);
+    a->f.rx.ret = 1;
+    return WEFT_READY;
+}
+
+/* ---- one operation after the other ---- */
+
+static void begin_operation(struct actor *a)
+{
+    if (a->sends) {
+        a->f.tx = (struct weft_send){.chan = chan, .msg = &a->value};
+    } else {
+        a->f.rx = (struct weft_recv){.chan = chan, .into = &a->value};
+    }
+}
+
+static weft_poll poll_operation(struct actor *a, weft_cx *cx)
+{
+    bool waits = a->sends ? a->f.tx.weft__at : a->f.rx.weft__at;
+    if (cx->why && waits &&
+        model_mutant == (a->sends ? SENDER_SWALLOWS_ITS_TURN : RECEIVER_SWALLOWS_ITS_TURN))
+        return give_up_alone(a, cx);
+    if (a->sends) return weft_send_poll(&a->f.tx, cx);
+    if (model_mutant == RECEIVER_QUEUES_LATE) return recv_queues_late(a, cx);
+    if (model_mutant == RECEIVE_ADMITS_NOBODY) return recv_admits_nobody(a);
+    return weft_recv_poll(&a->f.rx, cx);
+}
+
+/* True: go on with the next one. */
+static bool account(struct actor *a, unsigned number)
+{
+    int ret = a->sends ? a->f.tx.ret : a->f.rx.ret;
+
+    last_answer[number] = (unsigned)-ret;
+    if (a->sends && ret == 0) sent[a->value++]++;
+    if (!a->sends && ret == 1) {
+        received[a->value]++;
+        last_value = a->value;
+        a->left--;
+        if (a->frees) {
+            if (model_mutant == FREE_TAKES_NO_LOCK) {
+                weft__free(chan->ring);
+                weft__free(chan);
+            } else {
+                weft__chan_free((weft_chan *)(void *)chan);
+            }
+            chan = NULL;
+        }
+        return a->left > 0;
+    }
+    if (a->sends && ret == 0) return --a->left > 0;
+    return false;
+}
+
+static unsigned number_of(const struct actor *a)
+{
+    for (unsigned i = 0; i < actor_count; i++)
+        if (actors[i] == a) return i;
+    return 0;
+}
+
+static bool poll_actor(struct actor *a)
+{
+    uint64_t word = weft__state_begin_poll(&a->task);
+    struct weft_cx cx = {.waker = weft__waker_of(&a->task), .budget = WEFT__UNBUDGETED};
+    unsigned number = number_of(a);
+
+    cx.why = word & WEFT__STATE_CANCELLED ? -ECANCELED : 0;
+    do {
+        if (poll_operation(a, &cx) == WEFT_PENDING) return false;
+        if (!account(a, number)) return true;
+        begin_operation(a);
+    } while (true);
+}
+
+/* The caller holds the right to poll it. */
+static void run(struct actor *a)
+{
+    do {
+        if (!poll_actor(a)) continue;
+        ended++;
+        if (ending_alone(&a->task) == WEFT__STATE_FREE) {
+            weft__state_free(&a->task);
+            model_free(a);
+        }
+        return;
+    } while (weft__state_end_poll(&a->task) == WEFT__STATE_REQUEUE);
+}
+
+static void run_it(void *actor)
+{
+    run(actor);
+}
+
+static void cancel_it(void *actor)
+{
+    struct actor *a = actor;
+    if (weft__state_cancel(&a->task) == WEFT__STATE_ENQUEUE) run(a);
+    if (weft__state_unref(&a->task) == WEFT__STATE_FREE) {
+        weft__state_free(&a->task);
+        model_free(a);
+    }
+}
+
+static void close_it(void *unused)
+{
+    (void)unused;
+    (void)weft__chan_close((weft_chan *)(void *)chan);
+}
+
+static void begin(enum weft_chan_kind kind, size_t capacity)
+{
+    weft_chan *made;
+    model_assert(weft_chan_new_sized(kind, 8, capacity, &made) == 0);
+    chan = weft__chan_of(made);
+    for (unsigned i = 0; i < VALUES; i++)
+        sent[i] = received[i] = 0;
+    actor_count = ended = 0;
+}
+
+static struct actor *actor(bool sends, unsigned count, uint64_t value, uint32_t references)
+{
+    struct actor *a = model_alloc(sizeof(*a));
+    weft__state_init(&a->task, references);
+    a->sends = sends;
+    a->left = count;
+    a->value = value;
+    begin_operation(a);
+    actors[actor_count++] = a;
+    return a;
+}
+
+/* All have ended, and what was sent was received, or lies there. */
+static void end(void)
+{
+    uint64_t value;
+
+    model_join();
+    model_assert(ended == actor_count);
+    if (chan) {
+        while (weft__try_recv((weft_chan *)(void *)chan, &value) > 0)
+            received[value]++;
+        weft__chan_free((weft_chan *)(void *)chan);
+    }
+    for (unsigned i = 0; i < VALUES; i++)
+        model_assert(sent[i] == received[i]);
+}
+
+/* ---- the cases ---- */
+
+/* The ring goes round: the places are written, read and written again. */
+static void goes_round(size_t capacity, unsigned count)
+{
+    begin(WEFT_CHAN_BOUNDED, capacity);
+    model_thread(run_it, actor(true, count, 1, 0));
+    model_thread(run_it, actor(false, count, 0, 0));
+    end();
+    model_assert(last_value == count); /* in order */
+}
+static void capacity_1(void)
+{
+    goes_round(1, 3);
+}
+static void capacity_2(void)
+{
+    goes_round(2, 3);
+}
+static void capacity_0(void)
+{
+    goes_round(0, 2);
+}
+
+/* One block each: the receiver frees behind the sender. */
+static void blocks(void)
+{
+    begin(WEFT_CHAN_UNBOUNDED, 0);
+    model_thread(run_it, actor(true, 2, 1, 0));
+    model_thread(run_it, actor(false, 2, 0, 0));
+    end();
+    model_assert(last_value == 2);
+}
+
+/* At once, so that the two sides meet without a wait: only the counts order the places. */
+static void tries_to_send(void *unused)
+{
+    (void)unused;
+    for (uint64_t value = 1; value <= 3; value++)
+        if (weft__try_send((weft_chan *)(void *)chan, &value) == 0) sent[value]++;
+}
+static void tries_to_receive(void *unused)
+{
+    uint64_t value;
+
+    (void)unused;
+    weft__chan_lock_recv(
+        chan); /* take_one, without what comes when it finds nothing: that takes both locks */
+    for (unsigned i = 0; i < 2; i++)
+        if (take_some(chan, (char *)&value, 1)) received[value]++;
+    weft__chan_unlock_recv(chan);
+}
+static void by_tries(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    model_thread(tries_to_send, NULL);
+    model_thread(tries_to_receive, NULL);
+    end();
+}
+
+static void two_senders(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    model_thread(run_it, actor(true, 1, 1, 0));
+    model_thread(run_it, actor(true, 1, 2, 0));
+    model_thread(run_it, actor(false, 2, 0, 0));
+    end();
+}
+
+static void two_receivers(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 2);
+    model_thread(run_it, actor(false, 1, 0, 0));
+    model_thread(run_it, actor(false, 1, 0, 0));
+    model_thread(run_it, actor(true, 2, 1, 0));
+    end();
+}
+
+/* Two receivers wait, a message comes, the first is cancelled: one of them has it, and the second never waits in vain. */
+static void receiver_is_cancelled(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    struct actor *one = actor(false, 1, 0, 1), *two = actor(false, 1, 0, 0);
+    run(one);
+    run(two);
+    model_thread(run_it, actor(true, 1, 1, 0));
+    model_thread(cancel_it, one);
+    model_join();
+    model_assert(received[1] == 1); /* it does not lie there while the second waits */
+    if (ended < 3) run(actor(true, 1, 2, 0));
+    end();
+}
+
+/* The channel is full and two senders wait; one message is taken, the first sender cancelled: the place is used. */
+static void sender_is_cancelled(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    run(actor(true, 1, 1, 0));
+    struct actor *one = actor(true, 1, 2, 1), *two = actor(true, 1, 3, 0);
+    run(one);
+    run(two);
+    model_thread(run_it, actor(false, 1, 0, 0));
+    model_thread(cancel_it, one);
+    model_join();
+    model_assert(sent[2] + sent[3] >= 1);
+    if (ended < 4) run(actor(false, 1, 0, 0));
+    end();
+}
+
+static void offer_is_cancelled(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 0);
+    struct actor *one = actor(true, 1, 1, 1);
+    run(one);
+    model_thread(run_it, actor(false, 1, 0, 0));
+    model_thread(cancel_it, one);
+    model_join();
+    if (ended < 2) run(actor(true, 1, 2, 0)); /* the receiver still waits */
+    end();
+}
+
+/* Senders are refused or have sent, receivers are at the end or have received. */
+static void closes(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    model_thread(run_it, actor(true, 2, 1, 0));
+    model_thread(run_it, actor(false, 9, 0, 0));
+    model_thread(close_it, NULL);
+    end();
+}
+
+static void oneshot_is_freed(void)
+{
+    begin(WEFT_CHAN_ONESHOT, 1);
+    struct actor *receiver = actor(false, 1, 0, 0);
+    receiver->frees = true;
+    model_thread(run_it, actor(true, 1, 1, 0));
+    model_thread(run_it, receiver);
+    end();
+}
+
+static void bounded_is_freed(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    struct actor *receiver = actor(false, 1, 0, 0);
+    receiver->frees = true;
+    model_thread(run_it, actor(true, 1, 1, 0));
+    model_thread(run_it, receiver);
+    end();
+}
+
+static const struct model_case cases[] = {
+    {.name = "chan: round a ring of one", .run = capacity_1, .preemptions = 3},
+    {.name = "chan: round a ring of two", .run = capacity_2, .preemptions = 3},
+    {.name = "chan: a rendezvous", .run = capacity_0, .preemptions = 3},
+    {.name = "chan: unbounded, from block to block", .run = blocks, .unbounded = true},
+    {.name = "chan: the counts order the places",
+     .run = by_tries,
+     .unbounded = true,
+     .weaken = true},
+    {.name = "chan: two senders, one place", .run = two_senders, .preemptions = 2},
+    {.name = "chan: two receivers", .run = two_receivers, .preemptions = 2},
+    {.name = "chan: a cancelled receiver passes its turn on",
+     .run = receiver_is_cancelled,
+     .preemptions = 3},
+    {.name = "chan: a cancelled sender leaves its place",
+     .run = sender_is_cancelled,
+     .preemptions = 3},
+    {.name = "chan: an offer is taken or withdrawn", .run = offer_is_cancelled, .preemptions = 3},
+    {.name = "chan: closed while it is used", .run = closes, .preemptions = 2},
+    {.name = "chan: a oneshot is freed by who received", .run = oneshot_is_freed, .preemptions = 3},
+    {.name = "chan: so is a bounded one", .run = bounded_is_freed, .preemptions = 3},
+    {.name = "mutant: a cancelled receiver keeps its turn",
+     .run = receiver_is_cancelled,
+     .mutant = RECEIVER_SWALLOWS_ITS_TURN,
+     .must_fail = true},
+    {.name = "mutant: a cancelled sender keeps its place",
+     .run = sender_is_cancelled,
+     .mutant = SENDER_SWALLOWS_ITS_TURN,
+     .must_fail = true},
+    {.name = "mutant: a receiver looks, lets go and queues",
+     .run = capacity_1,
+     .mutant = RECEIVER_QUEUES_LATE,
+     .must_fail = true},
+    {.name = "mutant: a receive that looks for no sender",
+     .run = sender_is_cancelled,
+     .mutant = RECEIVE_ADMITS_NOBODY,
+     .must_fail = true},
+    {.name = "mutant: freed while the sender leaves",
+     .run = bounded_is_freed,
+     .mutant = FREE_TAKES_NO_LOCK,
+     .must_fail = true},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main(argc, argv, cases, MODEL_COUNT(cases));
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A channel by hand: what it costs, what happens when there is no memory, who is admitted when, and mistakes that end the process.
+ */
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "sync/chan.h"
+#include "task/state.h"
+#include "test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <weft/cast.h>
+
+static struct weft__chan *chan_of(enum weft_chan_kind kind, size_t capacity)
+{
+    weft_chan *chan;
+    ASSERT_OK(weft_chan_new_sized(kind, 8, capacity, &chan));
+    return weft__chan_of(chan);
+}
+
+static weft_chan *public_of(struct weft__chan *c)
+{
+    return (weft_chan *)(void *)c;
+}
+
+TEST(chan_idle_costs_under_256_bytes)
+{
+    ASSERT_LE(sizeof(struct weft__chan), 255);
+}
+
+/* Frames are of one size for as long as the library keeps its name. */
+TEST(chan_frames_keep_their_size)
+{
+    ASSERT_EQ(sizeof(struct weft_send), 56);
+    ASSERT_EQ(sizeof(struct weft_recv), 56);
+    ASSERT_EQ(sizeof(struct weft_reserve), 56);
+    ASSERT_EQ(sizeof(struct weft_recv_many), 72);
+}
+
+/* ---- polls by hand: one task that is never run, and frames that wait in its name ---- */
+
+struct hand {
+    struct weft_task task;
+    struct weft_cx cx;
+};
+
+static void hand_init(struct hand *h)
+{
+    *h = (struct hand){.cx = {.budget = WEFT__UNBUDGETED}};
+    weft__state_init(&h->task, 1); /* it counts as running: a wake is noted, and pushes nothing */
+    h->cx.waker = weft__waker_of(&h->task);
+}
+
+/* A turn is a place that is kept: newcomers go ahead beside it, and wait while somebody is queued. */
+TEST(chan_turn_keeps_a_place)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 2);
+    struct hand one, two;
+    uint64_t msg = 1, got;
+    struct weft_send a = {.chan = c, .msg = &msg}, b = {.chan = c, .msg = &msg};
+
+    hand_init(&one);
+    hand_init(&two);
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(weft_send_poll(&a, &one.cx), WEFT_PENDING);
+    ASSERT_EQ(weft_send_poll(&b, &two.cx), WEFT_PENDING);
+    ASSERT_EQ(c->gate, 2 * WEFT__CHAN_PENDING);
+    ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+    ASSERT_EQ(c->turns, 1);
+    ASSERT_EQ(weft_try_send(public_of(c), &msg), -EAGAIN); /* there is a place, and it is a's */
+    ASSERT_EQ(weft_send_poll(&b, &two.cx), WEFT_PENDING);  /* polled for no reason */
+    ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+    ASSERT_EQ(c->turns, 2);
+    ASSERT_EQ(weft_try_send(public_of(c), &msg), -EAGAIN);
+    two.cx.why = -ECANCELED;
+    ASSERT_EQ(weft_send_poll(&b, &two.cx), WEFT_READY);
+    ASSERT_EQ(b.ret, -ECANCELED);
+    ASSERT_EQ(c->turns, 1);
+    ASSERT_OK(weft_try_send(public_of(c), &msg)); /* b's place is free, and nobody is queued */
+    ASSERT_EQ(weft_send_poll(&a, &one.cx), WEFT_READY);
+    ASSERT_EQ(a.ret, 0);
+    ASSERT_EQ(weft_chan_len(public_of(c)), 2);
+    ASSERT_EQ(c->gate, 0);
+    weft_chan_free(public_of(c));
+}
+
+/* A probe registers nothing; ready, it has happened. */
+TEST(chan_probe_registers_nothing)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 1);
+    struct hand h;
+    uint64_t msg = 7, got = 0;
+    struct weft_recv rx = {.chan = c, .into = &got};
+    struct weft_send tx = {.chan = c, .msg = &msg};
+
+    hand_init(&h);
+    h.cx.probe = true;
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    ASSERT_EQ(rx.weft__at, 0);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    tx = (struct weft_send){.chan = c, .msg = &msg};
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_PENDING);
+    ASSERT_EQ(tx.weft__at, 0);
+    ASSERT_EQ(c->gate, 0);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+    ASSERT_EQ(got, 7);
+    weft_chan_free(public_of(c)); /* it would abort if anybody waited */
+}
+
+/* First polled when it is told to stop already, an operation does nothing, even if it could. */
+TEST(chan_told_to_stop_begins_nothing)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 2);
+    struct hand h;
+    uint64_t msg = 7, got = 0;
+    struct weft_recv rx = {.chan = c, .into = &got};
+    struct weft_send tx = {.chan = c, .msg = &msg};
+    struct weft_reserve place = {.chan = c};
+
+    hand_init(&h);
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    h.cx.why = -ETIME;
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    ASSERT_EQ(weft_reserve_poll(&place, &h.cx), WEFT_READY);
+    ASSERT_EQ(rx.ret, -ETIME);
+    ASSERT_EQ(tx.ret, -ETIME);
+    ASSERT_EQ(place.ret, -ETIME);
+    ASSERT_EQ(weft_chan_len(public_of(c)), 1);
+    ASSERT_EQ(c->reserved, 0);
+    weft_chan_free(public_of(c));
+}
+
+/* Without budget it asks to be polled again, and has done nothing. */
+TEST(chan_without_budget_yields)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 2);
+    struct hand h;
+    uint64_t msg = 7;
+    struct weft_send tx = {.chan = c, .msg = &msg};
+
+    hand_init(&h);
+    h.cx.budget = 1;
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    ASSERT_EQ(h.cx.budget, 0);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_PENDING);
+    ASSERT(h.cx.yielded);
+    ASSERT_EQ(weft_chan_len(public_of(c)), 1);
+    weft_chan_free(public_of(c));
+}
+
+/* ---- mistakes ---- */
+
+TEST_WITH(chan_freed_under_a_waiter_aborts, .signal = SIGABRT)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 1);
+    struct hand h;
+    uint64_t got;
+    struct weft_recv rx = {.chan = c, .into = &got};
+
+    hand_init(&h);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    weft_chan_free(public_of(c));
+}
+
+#if defined(WEFT_FAULTS)
+/* Whichever allocation fails, nothing is left behind, and an unbounded channel goes on when there is memory again. */
+TEST(chan_without_memory)
+{
+    weft_chan *chan = NULL;
+    weft_cast *cast = NULL;
+    uint64_t msg = 1, got;
+
+    for (uint32_t nth = 1; nth <= 2; nth++) {
+        weft__fault_arm(WEFT__FAULT_ALLOC, nth, 1, -ENOMEM);
+        ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, 4, &chan), -ENOMEM);
+        weft__fault_arm(WEFT__FAULT_ALLOC, nth, 1, -ENOMEM);
+        ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_UNBOUNDED, 8, 0, &chan), -ENOMEM);
+    }
+    weft__fault_arm(WEFT__FAULT_ALLOC, 1, 2, -ENOMEM);
+    ASSERT_EQ(weft_broadcast_new_sized(8, 4, &cast), -ENOMEM);
+    ASSERT_EQ(weft_watch_new_sized(8, &msg, &cast), -ENOMEM);
+    weft__fault_reset();
+
+    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_UNBOUNDED, 8, 0, &chan));
+    uint64_t sent = 0, received = 0;
+    for (int i = 0; i < 200; i++) {
+        weft__fault_arm(WEFT__FAULT_ALLOC, 1, UINT32_MAX, -ENOMEM);
+        int r = weft_try_send(chan, &msg);
+        weft__fault_reset();
+        if (r == -ENOMEM) r = weft_try_send(chan, &msg);
+        ASSERT_OK(r);
+        sent++;
+    }
+    while (weft_try_recv(chan, &got) > 0)
+        received++;
+    ASSERT_EQ(sent, received);
+    weft_chan_free(chan);
+}
+#endif
