@@ -18,5 +18,7 @@
 #include <weft/token.h>
 #include <weft/select.h>
 #include <weft/region.h>
+#include <weft/lock.h>
+#include <weft/sync.h>
 
 #endif
