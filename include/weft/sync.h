@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * sync - things to wait for, beside the locks (lock.h): permits, notifications.
+ * sync - things to wait for, beside the locks (lock.h): permits, notifications, events, groups, barriers, what is done
+ * once.
  *
  * All of them serve fibers, stackless tasks and plain threads, in any mixture. They live in the program's own memory, are
  * initialised by a constant, need nothing from a heap, and are pinned from their first use. A wait is ended by a cancel or a
@@ -11,7 +12,6 @@
 #ifndef WEFT_SYNC_H
 #define WEFT_SYNC_H
 
-#include <weft/lock.h>
 #include <weft/task.h>
 
 #ifdef __cplusplus
@@ -106,6 +106,155 @@ struct weft_notify_wait {
 WEFT_API weft_pollfn weft_notify_wait_poll;
 #define WEFT__PROBES_weft_notify_wait ~, WEFT__ARM_PROBES
 #define weft_notify_wait(notify)      (WEFT__CALL_FORM("weft_notify_wait()"), weft__notify_wait(notify))
+
+/* ---- event -----------------------------------------------------------------------------------------------------------
+ *
+ * A flag that can be waited for: set, it lets everybody through until it is reset. */
+typedef struct weft_event {
+    void *weft__[5];
+} weft_event;
+
+#define WEFT_EVENT_INIT {{0}}
+
+WEFT_API void weft_event_init(weft_event *event);
+WEFT_API void weft_event_done(weft_event *event);
+
+/* Set it, and wake all who wait. What was written before is seen by them. Never waits. Context: anywhere but in a signal
+ * handler. Borrows event until it returns if more than 64 wait. */
+WEFT_API void weft_event_set(weft_event *event);
+WEFT_API void weft_event_reset(weft_event *event);
+WEFT_API bool weft_event_is_set(const weft_event *event);
+
+/* Wait until it is set. One that was woken has got through, also if it is reset meanwhile.
+ * Returns 0; -ECANCELED, -ETIME; -EINVAL for NULL; -EDEADLK in a stackless poll. Cancel-safe: it takes nothing. */
+WEFT_API int weft__event_wait(weft_event *event);
+struct weft_event_wait {
+    WEFT_FRAME(int);
+    weft_event *event;
+    void *weft__waiter[3] WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_event_wait_poll;
+#define WEFT__PROBES_weft_event_wait ~, WEFT__ARM_PROBES
+#define weft_event_wait(event)       (WEFT__CALL_FORM("weft_event_wait()"), weft__event_wait(event))
+
+/* ---- wait group ------------------------------------------------------------------------------------------------------
+ *
+ * How much is still to come: it is added before it begins, finished when it is over, and waited for until none is left. */
+typedef struct weft_wg {
+    uint64_t weft__count;
+    void *weft__list[4];
+} weft_wg;
+
+#define WEFT_WG_INIT(count) {(uint64_t)(count), {0}}
+
+WEFT_API void weft_wg_init(weft_wg *wg, uint64_t count);
+WEFT_API void weft_wg_done(weft_wg *wg);
+
+WEFT_API void weft_wg_add(weft_wg *wg, uint64_t count);
+
+/* One is over; one more than were added aborts. The last one wakes who waits. Never waits. Context: anywhere but in a signal
+ * handler. */
+WEFT_API void weft_wg_finish(weft_wg *wg);
+WEFT_API uint64_t weft_wg_count(const weft_wg *wg);
+
+/* Wait until none is left; what was done before each finish is seen. Returns as weft_event_wait; cancel-safe, as that. */
+WEFT_API int weft__wg_wait(weft_wg *wg);
+struct weft_wg_wait {
+    WEFT_FRAME(int);
+    weft_wg *wg;
+    void *weft__waiter[3] WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_wg_wait_poll;
+#define WEFT__PROBES_weft_wg_wait ~, WEFT__ARM_PROBES
+#define weft_wg_wait(wg)          (WEFT__CALL_FORM("weft_wg_wait()"), weft__wg_wait(wg))
+
+/* ---- barrier ---------------------------------------------------------------------------------------------------------
+ *
+ * So many meet, then all go on, one of them as the leader; and again. Of a size of 0 or 1 nobody waits. */
+typedef struct weft_barrier {
+    uint64_t weft__size;
+    uint64_t weft__arrived;
+    uint64_t weft__round;
+    void *weft__list[4];
+} weft_barrier;
+
+#define WEFT_BARRIER_INIT(size) {(uint64_t)(size), 0, 0, {0}}
+
+WEFT_API void weft_barrier_init(weft_barrier *barrier, uint64_t size);
+WEFT_API void weft_barrier_done(weft_barrier *barrier);
+
+/* Returns 1: the leader, one of each round; 0: one of the others; -ECANCELED, -ETIME: it is not counted any more, another is
+ * waited for; -EINVAL for NULL; -EDEADLK in a stackless poll. */
+WEFT_API int weft__barrier_wait(weft_barrier *barrier);
+struct weft_barrier_wait {
+    WEFT_FRAME(int);
+    weft_barrier *barrier;
+    void *weft__waiter[3] WEFT__ZERO;
+    uint64_t weft__round WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_barrier_wait_poll;
+#define WEFT__PROBES_weft_barrier_wait ~, WEFT__ARM_PROBES
+#define weft_barrier_wait(barrier)                                                                 \
+    (WEFT__CALL_FORM("weft_barrier_wait()"), weft__barrier_wait(barrier))
+
+/* ---- once ------------------------------------------------------------------------------------------------------------
+ *
+ *     r = weft_once_enter(&once);
+ *     if (r > 0) {                                        this one does it; it may await as it likes
+ *         r = load(&config);
+ *         weft_once_leave(&once, r >= 0);                 false: it was not done, the next one tries
+ *     }
+ *     if (r < 0) return r;
+ *
+ * Whoever comes meanwhile waits. */
+typedef struct weft_once {
+    void *weft__[6];
+} weft_once;
+
+#define WEFT_ONCE_INIT {{0}}
+
+/* Returns 0: it is done, and what was done is seen; 1: do it, then weft_once_leave, on every path; -ECANCELED, -ETIME;
+ * -EDEADLK: this very task is at it (a debug build says so and aborts), or in a stackless poll; -EINVAL for NULL. */
+WEFT_API int weft__once_enter(weft_once *once) __attribute__((warn_unused_result));
+struct weft_once_enter {
+    WEFT_FRAME(int);
+    weft_once *once;
+    void *weft__waiter[3] WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_once_enter_poll;
+#define WEFT__PROBES_weft_once_enter ~, WEFT__ARM_PROBES
+#define weft_once_enter(once)        (WEFT__CALL_FORM("weft_once_enter()"), weft__once_enter(once))
+
+/* By who entered with 1. Never waits. Returns 0; -EPERM: by another, and nothing happened (a debug build aborts). */
+WEFT_API int weft_once_leave(weft_once *once, bool done);
+WEFT_API bool weft_once_is_done(const weft_once *once);
+
+/* A once with what came of it: a pointer that is made when it is first asked for. weft_cell_leave gives the value, or NULL: it
+ * could not be made, the next one tries. The cell borrows it. */
+typedef struct weft_cell {
+    weft_once weft__once;
+    void *weft__value;
+} weft_cell;
+
+#define WEFT_CELL_INIT {WEFT_ONCE_INIT, NULL}
+
+/* As weft_once_enter; with 0, *into is the value. */
+WEFT_API int weft__cell_enter(weft_cell *cell, void **into) __attribute__((warn_unused_result));
+struct weft_cell_enter {
+    WEFT_FRAME(int);
+    weft_cell *cell;
+    void **into;
+    struct weft_once_enter weft__enter WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_cell_enter_poll;
+#define WEFT__PROBES_weft_cell_enter ~, WEFT__ARM_PROBES
+#define weft_cell_enter(cell, into)                                                                \
+    (WEFT__CALL_FORM("weft_cell_enter()"), weft__cell_enter(cell, into))
+
+WEFT_API int weft_cell_leave(weft_cell *cell, void *value);
+
+/* The value, or NULL: not made yet. Never waits. */
+WEFT_API void *weft_cell_get(const weft_cell *cell);
 
 #ifdef __cplusplus
 }

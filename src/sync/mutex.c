@@ -16,12 +16,13 @@
  * goes back to the front of the list; if it has waited long enough it marks STARVING, and the next unlock's turn is as good
  * as the lock. A cancelled turn goes to the next if the lock is free; otherwise its holder's unlock will give one.
  *
- * THE LAST TOUCH of an unlock is its CAS, or the drop of the list's lock inside of which it let go: whoever has the mutex
- * next may free it.
+ * THE LAST TOUCH of an unlock is its CAS; or, if it has let go under the list's lock, the drop of that, behind which alone
+ * the one it has woken goes on: whoever has the mutex last may free it.
  * Threads: any. LOCK ORDER: its waitlist alone; weft_now is asked before. Pairs: [mutex] unlock -> lock.
  * Rejected: fetch_and for the unlock (the mutex may be gone before its list's lock is taken); handing over always (with two
  * workers each lock is then a switch: 38 ns instead of 5); waking one at each unlock (42 ns).
  */
+#include "sync/mutex.h"
 #include "limits.h"
 #include "sync/holder.h"
 #include "sync/leaf.h"
@@ -160,6 +161,11 @@ static bool is_mine(struct mutex *m)
     return load_relaxed(&m->holder) == weft__holder_self(); /* relaxed: one's own word, or not */
 }
 
+bool weft__mutex_is_mine(weft_mutex *mutex)
+{
+    return is_mine(mutex_of(mutex));
+}
+
 /* Others of the same task may have it, if there are any: they run on. */
 static __attribute__((noinline)) weft_poll begins(struct weft_lock *f, weft_cx *cx)
 {
@@ -291,27 +297,31 @@ int weft__lock(weft_mutex *mutex)
 
 /* ---- unlock ---------------------------------------------------------------------------------------- */
 
-/* It is ours, and stays LOCKED until the list's lock is ours, too: the mutex cannot go. */
-static void unlock_wake(struct mutex *m)
+/* It is ours, and stays LOCKED until it is certain that somebody is woken, who then keeps the mutex from being freed until the
+ * list's lock is dropped. False: there is nobody to wake any more. */
+static bool unlock_wake(struct mutex *m)
 {
     weft__leaf_lock(&m->list);
     /* relaxed: LOCKED by us and with the list's lock held nobody else writes it */
     uint32_t word = load_relaxed(&m->word);
-    bool wakes = !(word & WOKEN) && !weft__waitlist_empty(&m->list);
-    store_release(&m->word,
-                  (word & ~LOCKED) | (wakes ? WOKEN : 0)); /* [mutex] with take and others */
-    if (wakes) {
-        weft__waitlist_unlock_wake_first(&m->list, &weft__sched);
-    } else {
+    if ((word & WOKEN) || weft__waitlist_empty(&m->list)) {
         weft__waitlist_unlock(&m->list);
+        return false;
     }
+    store_release(&m->word, (word & ~LOCKED) | WOKEN); /* [mutex] with take and others */
+    weft__waitlist_unlock_wake_first(&m->list, &weft__sched);
+    return true;
 }
 
 static __attribute__((noinline)) void unlock_slow(struct mutex *m, uint32_t word)
 {
-    while (!(word & WAITERS) || (word & WOKEN))
-        if (cas_release(&m->word, &word, word & ~LOCKED)) return; /* [mutex] with take and others */
-    unlock_wake(m);
+    for (;;) { /* again only if a waiter has left, or another has got a turn, in between */
+        while (!(word & WAITERS) || (word & WOKEN))
+            if (cas_release(&m->word, &word, word & ~LOCKED))
+                return; /* [mutex] with take and others */
+        if (unlock_wake(m)) return;
+        word = load_relaxed(&m->word); /* relaxed: the CAS orders */
+    }
 }
 
 int weft_unlock(weft_mutex *mutex)

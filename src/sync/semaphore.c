@@ -74,11 +74,14 @@ int weft_sem_try_acquire(weft_sem *sem, uint64_t permits)
 
 /* ---- give ------------------------------------------------------------------------------------------ */
 
-/* Holds: the lock. Whoever is first gets what it wants, as long as there is enough. */
-static void grant(struct weft__sem *s, struct weft__wake_chain *chain)
+/* Holds: the lock, and somebody waits, or did until now. So many permits come; whoever is first gets what it wants, as long as
+ * there is enough. */
+static void grant(struct weft__sem *s, uint64_t permits, struct weft__wake_chain *chain)
 {
     uint64_t word = load_relaxed(&s->word); /* relaxed: with WAITERS it is the lock's */
-    if (!(word & WAITERS)) return;
+    weft_assert(word & WAITERS);
+    weft_assert(word / PERMIT + permits <= WEFT_SEM_MAX); /* more were given back than there are */
+    word += permits * PERMIT;
     for (struct weft__link *it; (it = weft__list_first(&s->list.head));) {
         struct weft_sem_acquire *first =
             weft__container_of(it, struct weft_sem_acquire, weft__waiter);
@@ -88,41 +91,42 @@ static void grant(struct weft__sem *s, struct weft__wake_chain *chain)
         (void)weft__waitlist_give_turn(&s->list, chain);
     }
     if (weft__waitlist_empty(&s->list)) word &= ~WAITERS;
-    store_release(&s->word, word); /* [sem] with take, begins */
+    store_release(&s->word, word); /* [sem] with take: what is left is anybody's */
 }
 
-/* Without the lock. False: somebody waits. */
+/* Without the lock, or with it. False: somebody waits. */
 static bool put(struct weft__sem *s, uint64_t permits)
 {
     uint64_t word = load_relaxed(&s->word); /* relaxed: the CAS orders */
     do {
         if (word & WAITERS) return false;
-        weft_assert(word / PERMIT + permits <=
-                    WEFT_SEM_MAX); /* more were given back than there are */
-        /* [sem] with take, begins: what was done with the permits */
+        weft_assert(word / PERMIT + permits <= WEFT_SEM_MAX); /* as above */
+        /* [sem] with take, take_or_mark: what was done with the permits */
     } while (!cas_release(&s->word, &word, word + permits * PERMIT));
     return true;
 }
 
-/* Holds: the lock. */
-static void put_locked(struct weft__sem *s, uint64_t permits, struct weft__wake_chain *chain)
+/* Somebody waits. False: nobody does any more; it is put without the lock then, since whoever takes it may free the
+ * semaphore. */
+static bool put_in_line(struct weft__sem *s, uint64_t permits)
 {
-    /* [sem] with take, begins */
-    uint64_t word = fetch_add_release(&s->word, permits * PERMIT);
-    weft_assert(word / PERMIT + permits <= WEFT_SEM_MAX); /* as above */
-    grant(s, chain);
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__leaf_lock(&s->list);
+    bool waits = load_relaxed(&s->word) & WAITERS; /* relaxed: under the lock */
+    if (waits) grant(s, permits, &chain);
+    weft__waitlist_unlock_push(&s->list, &chain, &weft__sched);
+    return waits;
 }
 
 void weft_sem_release(weft_sem *sem, uint64_t permits)
 {
     struct weft__sem *s = sem_of(sem);
-    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
 
     weft_assert(permits <= WEFT_SEM_MAX);
-    if (put(s, permits)) return;
-    weft__leaf_lock(&s->list);
-    put_locked(s, permits, &chain);
-    weft__waitlist_unlock_push(&s->list, &chain, &weft__sched);
+    while (!put(s, permits) &&
+           !put_in_line(s, permits)) /* again only if the last waiter has left */
+        continue;
 }
 
 /* ---- wait ------------------------------------------------------------------------------------------ */
@@ -172,11 +176,8 @@ static weft_poll gives_up(struct weft_sem_acquire *f, weft_cx *cx)
 
     weft__leaf_lock(&s->list);
     bool granted = weft__waitlist_settle(&s->list, WEFT__LEAF_WAITER(f)) && f->ret == 0;
-    if (granted) {
-        put_locked(s, f->permits, &chain);
-    } else {
-        grant(s, &chain);
-    }
+    uint64_t back = granted ? f->permits : 0;
+    if (!put(s, back)) grant(s, back, &chain);
     weft__waitlist_unlock_push(&s->list, &chain, &weft__sched);
     return ends(f, weft_cx_cancelled(cx));
 }

@@ -8,6 +8,8 @@
 
 static weft_mutex *mutex;
 static int guarded;
+static bool cancelled_frees; /* given up, it takes it if it is free, and frees it */
+static bool freed;
 static unsigned users;      /* the last of so many frees the mutex; 0: nobody does */
 
 enum { HONEST, FORGETS_TO_WAKE, SWALLOWS_ITS_TURN, QUEUES_WITHOUT_MARK, LETS_GO_BEFORE_THE_LOCK };
@@ -110,6 +112,11 @@ static weft_poll adds(struct actor *actor, weft_cx *cx)
     if (lock_poll_twin(f, cx) == WEFT_PENDING) return WEFT_PENDING;
     if (f->ret < 0) {
         given_up++;
+        if (cancelled_frees && weft_try_lock(mutex) == 0) {
+            (void)weft_unlock(mutex);
+            freed = true;
+            model_free(mutex);
+        }
         return WEFT_READY;
     }
     plain_write(&guarded, plain_read(&guarded) + 1);
@@ -122,6 +129,8 @@ static void begin(unsigned count, uint32_t references_of_0, unsigned frees)
 {
     actors_begin();
     users = frees;
+    cancelled_frees = false;
+    freed = false;
     mutex = model_alloc(sizeof(*mutex));
     weft_mutex_init(mutex);
     plain_write(&guarded, 0);
@@ -187,6 +196,19 @@ static void cancel(void)
     end(2);
 }
 
+/* One waits and is cancelled; then it takes the lock all the same, if it is free by then: whoever unlocked it is through. */
+static void cancelled_one_frees(void)
+{
+    begin(1, 1, 0);
+    cancelled_frees = true;
+    model_assert(weft_try_lock(mutex) == 0);
+    actor_run(actors[0]);
+    model_thread(unlocks, NULL);
+    model_thread(actor_cancel, actors[0]);
+    model_join();
+    if (!freed) end(1);
+}
+
 static void cancel_while_overtaken(void)
 {
     begin(3, 1, 0);
@@ -211,13 +233,14 @@ static const struct model_case cases[] = {
     {.name = "mutex: two", .run = two, .preemptions = 3, .weaken = true},
     {.name = "mutex: two, and the last frees it", .run = two_and_the_last_frees, .preemptions = 3, .weaken = true},
     {.name = "mutex: one waits, one overtakes", .run = overtaking, .preemptions = 2, .weaken = true},
+    {.name = "mutex: one who gave up frees it", .run = cancelled_one_frees, .preemptions = 4},
     {.name = "mutex: a waiter is cancelled", .run = cancel, .preemptions = 4},
     {.name = "mutex: a waiter is cancelled, another overtakes", .run = cancel_while_overtaken, .pct_depth = 4, .executions_max = 60000},
     {.name = "mutex: three", .run = three, .pct_depth = 4, .executions_max = 60000},
     {.name = "mutant: an unlock that wakes nobody", .run = two, .mutant = FORGETS_TO_WAKE, .must_fail = true},
     {.name = "mutant: a cancelled turn is kept", .run = cancel, .mutant = SWALLOWS_ITS_TURN, .must_fail = true},
     {.name = "mutant: queued without a mark", .run = two, .mutant = QUEUES_WITHOUT_MARK, .must_fail = true},
-    {.name = "mutant: let go before the list's lock is taken", .run = two_and_the_last_frees, .preemptions = 3, .mutant = LETS_GO_BEFORE_THE_LOCK, .must_fail = true},
+    {.name = "mutant: let go before the list's lock is taken", .run = cancelled_one_frees, .preemptions = 4, .mutant = LETS_GO_BEFORE_THE_LOCK, .must_fail = true},
 };
 
 static const struct model_spare spare[] = {LEAF_SPARE, {NULL, NULL, NULL}};

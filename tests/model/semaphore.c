@@ -10,6 +10,9 @@ static weft_sem *sem;
 static int guarded;
 static bool frees;              /* whoever gets it frees the semaphore */
 static bool gives_back;
+static bool reads;           /* it looks at what is guarded, and does not change it */
+static bool cancelled_frees; /* given up, it takes a permit if there is one, and frees the semaphore */
+static bool freed;
 static uint64_t wants[3];
 
 enum { HONEST, KEEPS_WHAT_IT_WAS_GRANTED, LEAVES_WITHOUT_A_LOOK, PUTS_PAST_THE_LINE };
@@ -45,10 +48,18 @@ static weft_poll acquires(struct actor *actor, weft_cx *cx)
     if (answer == WEFT_PENDING) return WEFT_PENDING;
     if (f->ret < 0) {
         given_up++;
+        if (cancelled_frees && weft_sem_try_acquire(sem, 1) == 0) {
+            freed = true;
+            model_free(sem);
+        }
         return WEFT_READY;
     }
-    plain_write(&guarded, plain_read(&guarded) + 1);
     got++;
+    if (reads) {
+        model_assert(plain_read(&guarded) > 0);
+    } else {
+        plain_write(&guarded, plain_read(&guarded) + 1);
+    }
     if (gives_back) weft_sem_release(sem, f->permits);
     if (frees) model_free(sem);
     return WEFT_READY;
@@ -62,6 +73,9 @@ static void begin(unsigned count, uint64_t permits, uint32_t references_of_0)
     plain_write(&guarded, 0);
     frees = false;
     gives_back = true;
+    reads = false;
+    cancelled_frees = false;
+    freed = false;
     for (unsigned i = 0; i < 3; i++)
         wants[i] = 1;
     for (unsigned i = 0; i < count; i++)
@@ -127,6 +141,49 @@ static void published(void)
     end(1, 1);
 }
 
+static void reads_it(void *arg)
+{
+    (void)arg;
+    if (weft_sem_try_acquire(sem, 1) == 0) model_assert(plain_read(&guarded) > 0);
+}
+
+static void puts_two(void *arg)
+{
+    (void)arg;
+    plain_write(&guarded, 1);
+    weft_sem_release(sem, 2);
+}
+
+/* Two permits come, one for who waits, and who takes the other sees what was written before them. */
+static void rest_is_published(void)
+{
+    begin(1, 0, 0);
+    reads = true;
+    actor_run(actors[0]);
+    model_thread(puts_two, NULL);
+    model_thread(reads_it, NULL);
+    model_join();
+    model_assert(got == 1);
+    model_assert(weft_sem_permits(sem) <= 2);
+    weft_sem_done(sem);
+    model_free(sem);
+}
+
+/* One who waited is cancelled, and frees the semaphore once it has the permit all the same. */
+static void cancelled_one_frees(void)
+{
+    begin(1, 0, 1);
+    gives_back = false;
+    cancelled_frees = true;
+    actor_run(actors[0]);
+    model_thread(puts_one, NULL);
+    model_thread(actor_cancel, actors[0]);
+    model_join();
+    if (freed) return;
+    weft_sem_done(sem);
+    model_free(sem);
+}
+
 static void taker_frees(void)
 {
     begin(1, 0, 0);
@@ -182,6 +239,8 @@ static const struct model_case cases[] = {
     {.name = "semaphore: two take one permit", .run = two, .preemptions = 3, .weaken = true},
     {.name = "semaphore: two permits for one", .run = two_puts, .preemptions = 3, .weaken = true},
     {.name = "semaphore: a permit publishes", .run = published, .unbounded = true, .weaken = true},
+    {.name = "semaphore: what is left publishes", .run = rest_is_published, .preemptions = 3, .weaken = true},
+    {.name = "semaphore: one who gave up frees it", .run = cancelled_one_frees, .preemptions = 4},
     {.name = "semaphore: the taker frees it", .run = taker_frees, .unbounded = true},
     {.name = "semaphore: the first is cancelled", .run = first_is_cancelled, .preemptions = 4},
     {.name = "semaphore: one who was granted is cancelled", .run = granted_is_cancelled, .preemptions = 4},
