@@ -141,6 +141,12 @@ struct resizes { WEFT_FRAME(int); const char *path; struct weft_blocking job; };
     ],
 }
 
+SERVED["static weft_sem slots"] = {
+    "needs": [],
+    "before": "int load(void);\nint shares(void);\nint shares(void)\n{\nint r;\n",
+    "parts": [(None, "", "\nreturn r; }\n")],
+}
+
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",
