@@ -96,6 +96,12 @@
 #define WEFT__WAKE_BATCH 64
 #endif
 
+/* How long one who waits for a mutex is overtaken before it is not any more. Doubled: the worst wait for a lock that others use without pause is twice as long;
+ * halved: a lock that is held for so long changes hands by a switch each time. */
+#ifndef WEFT__MUTEX_PATIENCE_NS
+#define WEFT__MUTEX_PATIENCE_NS 1000000
+#endif
+
 /* Timers of one slot that are looked at for the earliest deadline; of level 0, all. Doubled: a worker that goes to sleep looks at twice as many; halved: it
  * wakes up early more often, once for each slot that has more. */
 #ifndef WEFT__WHEEL_SCAN

@@ -17,6 +17,7 @@ small() { # CASE: an N that takes no time
     fib) echo 12 ;;
     skynet*) echo 1000 ;; # a power of ten
     mem_fiber) echo 200 ;;
+    mutex) echo 5 ;;
     *) echo 2000 ;;
     esac
 }
@@ -29,12 +30,13 @@ expected() { # CASE N
     mpsc4 | mpmc) echo $(($2 / 4 * ($2 / 4 - 1) / 2 * 4)) ;;
     switch*) echo $((2 * $2)) ;;
     yield*) echo 1000000 ;; # together
+    mutex) echo $(($2 * 10000)) ;;
     timer_churn) echo 500000 ;; # beside N others
     *) echo "$2" ;;
     esac
 }
 
-for case in blocking blocking16 chained fib join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
+for case in blocking blocking16 chained fib join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 mutex ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
     spawn_remote switch switch_fiber tasks100k timer_churn timer_many yield yield_fiber; do
     "$program" --list | grep -qx "$case" || complain "there is no case $case"
 done

@@ -20,5 +20,7 @@
 #include <weft/region.h>
 #include <weft/chan.h>
 #include <weft/cast.h>
+#include <weft/lock.h>
+#include <weft/sync.h>
 
 #endif

@@ -185,6 +185,12 @@ ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config);
     ],
 }
 
+SERVED["static weft_sem slots"] = {
+    "needs": [],
+    "before": "int load(void);\nint shares(void);\nint shares(void)\n{\nint r;\n",
+    "parts": [(None, "", "\nreturn r; }\n")],
+}
+
 NOT_YET = {
     "static int client(": "streams, listeners and scopes",
     "if (weft_spawn_in(": "scopes",

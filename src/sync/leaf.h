@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * leaf - what the leaves on the waitlist share: zero as a list, budget, the two ends of a wait.
+ *
+ * A primitive is initialised by a constant in the program's source, where the list's head cannot point at itself: it is
+ * zero, and becomes a list under the lock, the first time that somebody takes it.
+ *
+ * A leaf's `weft__at` is 0 before it waits and when it is over, WEFT__LEAF_WAITS in between; odd, as it must be.
+ * Threads: any. Rejected: initialisers that name the list's head (they could not be copied, nor stand in an array).
+ */
+#ifndef WEFT_SYNC_LEAF_H
+#define WEFT_SYNC_LEAF_H
+
+#include "sync/waitlist.h"
+
+enum { WEFT__LEAF_WAITS = 1 };
+
+/* Takes the lock of a list that may be zero so far. */
+static inline void weft__leaf_lock(struct weft__waitlist *list)
+{
+    weft__waitlist_lock(list);
+    if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
+}
+
+/* As weft__waitlist_done, of a list that may be zero. */
+static inline void weft__leaf_done(struct weft__waitlist *list)
+{
+    weft__leaf_lock(list);
+    weft__waitlist_unlock(list);
+    weft__waitlist_done(list);
+}
+
+/* Before a leaf takes something at once. False: the poll has used up its budget; it lets others run and is polled again. */
+static inline bool weft__leaf_may(weft_cx *cx)
+{
+    if (__builtin_expect(cx->budget == 0, 0)) {
+        if (cx->probe) return true; /* the poll behind it will be asked */
+        cx->yielded = true;
+        return false;
+    }
+    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    return true;
+}
+
+/* The place that a frame has for its waiter. */
+#define WEFT__LEAF_WAITER(f)                                                                       \
+    ({                                                                                             \
+        _Static_assert(sizeof((f)->weft__waiter) == sizeof(struct weft__waiter),                   \
+                       "a waiter fits its place");                                                 \
+        (struct weft__waiter *)(void *)(f)->weft__waiter;                                          \
+    })
+
+#endif

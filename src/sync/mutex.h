@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mutex - what those who stand on the mutex ask of it.
+ */
+#ifndef WEFT_SYNC_MUTEX_H
+#define WEFT_SYNC_MUTEX_H
+
+#include <weft/lock.h>
+
+/* Does this task or thread hold it? */
+bool weft__mutex_is_mine(weft_mutex *mutex);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * notify - a bell that keeps one ring.
+ *
+ *     kept  =>  nobody is in the list                              whenever the lock is free
+ * A turn is all that a waiter wants, so a poll that finds it granted takes no lock. It is marked where it came from:
+ * weft_notify_one's is owed to somebody, and a waiter that is cancelled with it rings again; weft_notify_waiters' was for
+ * this one alone.
+ *
+ * Threads: any. LOCK ORDER: its waitlist alone. What was written before the ring is seen behind the wait: by the lock, or
+ * by the push.
+ * Rejected: a state word beside the lock, for a ring that nobody hears (a compare-and-swap instead of an uncontended
+ * lock, and two ways to ring that must agree).
+ */
+#include "sync/leaf.h"
+#include "task/call.h"
+
+#include <weft/sync.h>
+
+#include <errno.h>
+
+struct notify {
+    struct weft__waitlist list;
+    bool kept; /* rung while nobody waited      [list.lock] */
+};
+_Static_assert(sizeof(struct notify) <= sizeof(weft_notify), "a notify fits its place");
+
+static struct notify *notify_of(weft_notify *notify)
+{
+    return (struct notify *)(void *)notify;
+}
+
+void weft_notify_init(weft_notify *notify)
+{
+    struct notify *n = notify_of(notify);
+    weft__waitlist_init(&n->list);
+    n->kept = false;
+}
+
+void weft_notify_done(weft_notify *notify)
+{
+    if (notify) weft__leaf_done(&notify_of(notify)->list);
+}
+
+void weft_notify_one(weft_notify *notify)
+{
+    struct notify *n = notify_of(notify);
+
+    weft__leaf_lock(&n->list);
+    struct weft__link *first = weft__list_first(&n->list.head);
+    if (!first) {
+        n->kept = true;
+        weft__waitlist_unlock(&n->list);
+        return;
+    }
+    weft__container_of(first, struct weft_notify_wait, weft__waiter)->weft__one = n;
+    weft__waitlist_unlock_wake_first(&n->list, &weft__sched);
+}
+
+uint32_t weft_notify_waiters(weft_notify *notify)
+{
+    struct notify *n = notify_of(notify);
+
+    weft__leaf_lock(&n->list);
+    return weft__waitlist_unlock_wake_all(&n->list, &weft__sched);
+}
+
+/* ---- wait ------------------------------------------------------------------------------------------ */
+
+static weft_poll ends(struct weft_notify_wait *f, int ret)
+{
+    f->weft__at = 0;
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+static weft_poll begins(struct weft_notify_wait *f, weft_cx *cx)
+{
+    struct notify *n = notify_of(f->notify);
+
+    weft__waiter_init(WEFT__LEAF_WAITER(f));
+    f->weft__one = NULL;
+    weft__leaf_lock(&n->list);
+    bool rung = n->kept;
+    n->kept = false;
+    if (!rung && !cx->probe) {
+        f->weft__at = WEFT__LEAF_WAITS;
+        weft__waitlist_add(&n->list, WEFT__LEAF_WAITER(f), cx->waker);
+    }
+    weft__waitlist_unlock(&n->list);
+    return rung ? ends(f, 0) : WEFT_PENDING;
+}
+
+static weft_poll gives_up(struct weft_notify_wait *f, weft_cx *cx)
+{
+    bool had_turn = weft__waitlist_leave(&notify_of(f->notify)->list, WEFT__LEAF_WAITER(f));
+    if (had_turn && f->weft__one) weft_notify_one(f->notify);
+    return ends(f, weft_cx_cancelled(cx));
+}
+
+/* It was running when it was rung for, or it is polled for another reason. */
+static weft_poll looks_again(struct weft_notify_wait *f)
+{
+    struct notify *n = notify_of(f->notify);
+
+    weft__leaf_lock(&n->list);
+    bool turn = weft__waiter_has_turn(&n->list, WEFT__LEAF_WAITER(f));
+    if (turn) (void)weft__waitlist_settle(&n->list, WEFT__LEAF_WAITER(f));
+    weft__waitlist_unlock(&n->list);
+    return turn ? ends(f, 0) : WEFT_PENDING;
+}
+
+static __attribute__((noinline)) weft_poll poll_slow(struct weft_notify_wait *f, weft_cx *cx)
+{
+    if (f->weft__at) return cx->why ? gives_up(f, cx) : looks_again(f);
+    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (!f->notify) return ends(f, -EINVAL);
+    return weft__leaf_may(cx) ? begins(f, cx) : WEFT_PENDING;
+}
+
+weft_poll weft_notify_wait_poll(void *frame, weft_cx *cx)
+{
+    struct weft_notify_wait *f = frame;
+
+    if (f->weft__at && !cx->why && weft__waiter_take_granted(WEFT__LEAF_WAITER(f)))
+        return ends(f, 0);
+    return poll_slow(f, cx);
+}
+
+int weft__notify_wait(weft_notify *notify)
+{
+    struct weft_notify_wait f = {.notify = notify};
+    int r = weft__run_from(weft_notify_wait_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * once - one does it, the others wait until it is done, or until it is their turn to try.
+ *
+ *     NEW  -> RUNS   [enter]            the first to come, or one with a turn
+ *     RUNS -> DONE   [leave(true)]      wakes all
+ *     RUNS -> NEW    [leave(false)]     wakes one; cancelled with that turn, it passes it on
+ * The doing lies between two calls, so it may await, and be of either kind.
+ *
+ * Threads: any. LOCK ORDER: its waitlist alone. Pairs: [once] leave -> enter, is_done: what was done.
+ * Rejected: a function to call (a second form of it for stackless code, and a frame for that to live in).
+ */
+#include "sync/holder.h"
+#include "sync/leaf.h"
+#include "task/call.h"
+
+#include <weft/sync.h>
+
+#include <errno.h>
+
+enum { NEW, RUNS, DONE };
+
+struct once {
+    struct weft__waitlist list;
+    _Atomic uint32_t state;   /* written under the lock        [once] */
+    _Atomic uintptr_t holder; /* who is at it (sync/holder.h)  [holder; others look] */
+};
+_Static_assert(sizeof(struct once) <= sizeof(weft_once), "a once fits its place");
+
+static struct once *once_of(const weft_once *once)
+{
+    return (struct once *)(uintptr_t)once;
+}
+
+static bool is_done(const struct once *o)
+{
+    return load_acquire(&o->state) == DONE; /* [once] with leave: what was done */
+}
+
+bool weft_once_is_done(const weft_once *once)
+{
+    return is_done(once_of(once));
+}
+
+static weft_poll ends(struct weft_once_enter *f, int ret)
+{
+    f->weft__at = 0;
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+/* Holds: the lock. 0, 1; -EBUSY: somebody is at it. */
+static int try_enter(struct once *o)
+{
+    uint32_t state = load_relaxed(&o->state); /* relaxed, all: under the lock */
+    if (state == DONE) return 0;
+    if (state == RUNS) return -EBUSY;
+    store_relaxed(&o->state, RUNS);
+    store_relaxed(&o->holder, weft__holder_self());
+    return 1;
+}
+
+static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
+{
+    struct once *o = once_of(f->once);
+    uintptr_t self = weft__holder_self();
+
+    if (!cx->among && load_relaxed(&o->holder) == self) { /* relaxed: one's own word, or not */
+        return ends(f, weft__holder_misuse(self, "a once is entered once more", NULL, -EDEADLK));
+    }
+    weft__waiter_init(WEFT__LEAF_WAITER(f));
+    weft__leaf_lock(&o->list);
+    int r = try_enter(o);
+    if (r == -EBUSY && !cx->probe) {
+        f->weft__at = WEFT__LEAF_WAITS;
+        weft__waitlist_add(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
+    }
+    weft__waitlist_unlock(&o->list);
+    return r == -EBUSY ? WEFT_PENDING : ends(f, r);
+}
+
+/* A turn that nobody uses goes on, if it is one to try. */
+static weft_poll gives_up(struct weft_once_enter *f, weft_cx *cx)
+{
+    struct once *o = once_of(f->once);
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__leaf_lock(&o->list);
+    bool had_turn = weft__waitlist_settle(&o->list, WEFT__LEAF_WAITER(f));
+    /* relaxed: under the lock */
+    if (had_turn && load_relaxed(&o->state) == NEW)
+        (void)weft__waitlist_give_turn(&o->list, &chain);
+    weft__waitlist_unlock_push(&o->list, &chain, &weft__sched);
+    return ends(f, weft_cx_cancelled(cx));
+}
+
+static weft_poll goes_on(struct weft_once_enter *f, weft_cx *cx)
+{
+    struct once *o = once_of(f->once);
+    int r = -EBUSY;
+
+    if (cx->why) return gives_up(f, cx);
+    weft__leaf_lock(&o->list);
+    if (!weft__waiter_queued(&o->list, WEFT__LEAF_WAITER(f))) {
+        r = try_enter(o);
+        if (r == -EBUSY) {
+            weft__waitlist_add_first(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
+        } else {
+            (void)weft__waitlist_settle(&o->list, WEFT__LEAF_WAITER(f));
+        }
+    }
+    weft__waitlist_unlock(&o->list);
+    return r == -EBUSY ? WEFT_PENDING : ends(f, r);
+}
+
+weft_poll weft_once_enter_poll(void *frame, weft_cx *cx)
+{
+    struct weft_once_enter *f = frame;
+
+    if (f->weft__at) return goes_on(f, cx);
+    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (!f->once) return ends(f, -EINVAL);
+    if (!weft__leaf_may(cx)) return WEFT_PENDING;
+    return is_done(once_of(f->once)) ? ends(f, 0) : begins(f, cx);
+}
+
+int weft__once_enter(weft_once *once)
+{
+    struct weft_once_enter f = {.once = once};
+    int r = weft__run_from(weft_once_enter_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+static int leave(struct once *o, bool done, const void *caller)
+{
+    uintptr_t holder = load_relaxed(&o->holder); /* relaxed, both: one's own word, or not */
+    if (holder != weft__holder_self())
+        return weft__holder_misuse(holder, "a once is left", caller, -EPERM);
+    weft__leaf_lock(&o->list);
+    store_relaxed(&o->holder, 0);
+    store_release(&o->state, done ? DONE : NEW); /* [once] with is_done */
+    if (done) {
+        (void)weft__waitlist_unlock_wake_all(&o->list, &weft__sched);
+    } else if (weft__waitlist_empty(&o->list)) {
+        weft__waitlist_unlock(&o->list);
+    } else {
+        weft__waitlist_unlock_wake_first(&o->list, &weft__sched);
+    }
+    return 0;
+}
+
+int weft_once_leave(weft_once *once, bool done)
+{
+    return once ? leave(once_of(once), done, __builtin_return_address(0)) : -EINVAL;
+}
+
+/* ---- cell ------------------------------------------------------------------------------------------ */
+
+weft_poll weft_cell_enter_poll(void *frame, weft_cx *cx)
+{
+    struct weft_cell_enter *f = frame;
+    struct weft_once_enter *enter = &f->weft__enter;
+
+    if (!f->weft__at)
+        *enter = (struct weft_once_enter){.once = f->cell ? &f->cell->weft__once : NULL};
+    weft_poll answer = weft_once_enter_poll(enter, cx);
+    f->weft__at = enter->weft__at;
+    f->ret = enter->ret;
+    if (answer == WEFT_READY && f->ret == 0 && f->into) *f->into = f->cell->weft__value;
+    return answer;
+}
+
+int weft__cell_enter(weft_cell *cell, void **into)
+{
+    struct weft_cell_enter f = {.cell = cell, .into = into};
+    int r = weft__run_from(weft_cell_enter_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+int weft_cell_leave(weft_cell *cell, void *value)
+{
+    if (!cell) return -EINVAL;
+    struct once *o = once_of(&cell->weft__once);
+    bool mine = load_relaxed(&o->holder) == weft__holder_self(); /* relaxed: as in leave */
+    if (mine) cell->weft__value = value;
+    return leave(o, value != NULL, __builtin_return_address(0));
+}
+
+void *weft_cell_get(const weft_cell *cell)
+{
+    return cell && is_done(once_of(&cell->weft__once)) ? cell->weft__value : NULL;
+}

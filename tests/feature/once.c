@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Once and the cell on real runtimes: it is done once, with awaits in the midst of it; tried again if it failed or was
+ * cancelled; and seen by all who come.
+ */
+#include "crew.h"
+#include "death.h"
+#include "storm.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <weft/weft.h>
+
+static weft_once once;
+static uint32_t made;  /* by who is at it */
+static uint32_t tries; /* the same */
+static uint32_t failures;
+
+static void begin(uint32_t fail)
+{
+    once = (weft_once)WEFT_ONCE_INIT;
+    made = 0;
+    tries = 0;
+    failures = fail;
+}
+
+static bool works(void)
+{
+    tries++;
+    if (tries <= failures) return false;
+    made++;
+    return true;
+}
+
+/* 0: it is done; -EAGAIN: it failed here. A cancelled pause fails, too. */
+static int does(uint32_t pause)
+{
+    int r = weft_once_enter(&once);
+    if (r > 0) {
+        int paused = 0;
+        while (pause-- > 0 && paused == 0)
+            paused = weft_yield();
+        bool done = paused == 0 && works();
+        ASSERT_OK(weft_once_leave(&once, done));
+        return done ? 0 : paused < 0 ? paused : -EAGAIN;
+    }
+    if (r == 0) ASSERT_EQ(made, 1);
+    return r;
+}
+
+struct doing {
+    WEFT_FRAME(int);
+    uint32_t pause;
+    struct weft_once_enter enter;
+    struct storm_pause paused;
+};
+static weft_async(doing)
+{
+    weft_begin;
+    weft_await(f->enter, weft_once_enter, &once);
+    if (f->enter.ret > 0) {
+        weft_await(f->paused, storm_pause, f->pause);
+        f->ret = works() ? 0 : -EAGAIN;
+        ASSERT_OK(weft_once_leave(&once, f->ret == 0));
+        weft_return(f->ret);
+    }
+    if (f->enter.ret == 0) ASSERT_EQ(made, 1);
+    weft_return(f->enter.ret);
+    weft_end;
+}
+
+static weft_task *start(void *of, uint32_t i, bool stackless)
+{
+    uint64_t *random = of;
+    uint32_t pause = pool_random(random, 6);
+    (void)i;
+    return stackless ? weft_spawn(doing, pause) : weft_go(does, pause);
+}
+
+static void once_only(struct crew *crew)
+{
+    uint64_t random = pool_seed(7);
+    uint32_t count = (uint32_t)test_scaled(200);
+    (void)crew;
+    begin(5);
+    struct storm_sum sum = storm(start, &random, count, NULL);
+    if (!weft_once_is_done(&once)) { /* all who might have were cancelled, or failed */
+        for (int i = 0; i < 6 && does(0) == -EAGAIN; i++)
+            continue;
+    }
+    ASSERT(weft_once_is_done(&once));
+    ASSERT_EQ(made, 1);
+    ASSERT_EQ(tries, 6);
+    ASSERT_LE(sum.other, 5);
+    ASSERT_OK(does(0));
+}
+
+TEST(once_is_done_once)
+{
+    crew_each(once_only);
+}
+
+static weft_cell cell = WEFT_CELL_INIT;
+static int answer = 42;
+
+static int asks(int **into)
+{
+    void *value;
+    int r = weft_cell_enter(&cell, &value);
+    if (r > 0) {
+        (void)weft_yield();
+        value = &answer;
+        r = weft_cell_leave(&cell, value);
+    }
+    if (r == 0) *into = value;
+    return r;
+}
+
+static void cells(struct crew *crew)
+{
+    weft_task *task[50];
+    int *value[50];
+    (void)crew;
+    cell = (weft_cell)WEFT_CELL_INIT;
+    ASSERT_NULL(weft_cell_get(&cell));
+    ASSERT_EQ(weft_cell_enter(&cell, NULL), 1);
+    for (uint32_t i = 0; i < 50; i++)
+        task[i] = weft_go(asks, &value[i]);
+    ASSERT_OK(weft_cell_leave(&cell, NULL)); /* it could not be made: another tries */
+    for (uint32_t i = 0; i < 50; i++) {
+        ASSERT_OK(weft_join(task[i], NULL));
+        ASSERT_EQ(*value[i], 42);
+    }
+    ASSERT_PTR(weft_cell_get(&cell), &answer);
+}
+
+TEST(once_cell_is_made_when_asked_for)
+{
+    crew_each(cells);
+}
+
+static void enters_twice(void *arg)
+{
+    (void)arg;
+    begin(0);
+    if (weft_once_enter(&once) != 1) _exit(3);
+    _exit(weft_once_enter(&once) == -EDEADLK ? 9 : 4);
+}
+
+static void leaves_without(void *arg)
+{
+    (void)arg;
+    begin(0);
+    _exit(weft_once_leave(&once, true) == -EPERM ? 9 : 4);
+}
+
+static void expect_told(void (*body)(void *), const char *told)
+{
+    struct death d = death_of(body, NULL);
+#ifdef WEFT_DEBUG
+    bool right = d.signal == SIGABRT;
+#else
+    bool right = d.signal == 0 && d.code == 9;
+#endif
+    if (!right || !strstr(d.said, told))
+        ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
+}
+
+TEST(once_mistakes_are_named)
+{
+    expect_told(enters_twice, "a once is entered once more by a thread");
+    expect_told(leaves_without, "a once is left by a thread");
+    ASSERT_EQ(weft_once_enter(NULL), -EINVAL);
+    ASSERT_EQ(weft_once_leave(NULL, true), -EINVAL);
+}
