@@ -113,12 +113,20 @@ static int adds(int a, int b)
 static int spawn_one(int kind)
 {
     switch (kind % 6) {
-    case 0: return joined(weft_go(adds, after_yields(1, 1), after_yields(2, 2)));
-    case 1: return joined(weft_spawn(answers_too, .value = after_yields(3, 3)));
-    case 2: return joined(weft_go(adds, joined(weft_go(answers, after_yields(1, 1))), 2));
-    case 3: return joined(weft_spawn(answers_too, .value = joined(weft_spawn(answers_too, .value = after_yields(1, 3)))));
-    case 4: return joined(weft_spawn_as((.pinned = true), answers_too, .value = after_yields(1, 3)));
-    default: return joined(weft_spawn_as((.background = true), answers_too, .value = joined(weft_spawn(answers_too, .value = 3))));
+    case 0:
+        return joined(weft_go(adds, after_yields(1, 1), after_yields(2, 2)));
+    case 1:
+        return joined(weft_spawn(answers_too, .value = after_yields(3, 3)));
+    case 2:
+        return joined(weft_go(adds, joined(weft_go(answers, after_yields(1, 1))), 2));
+    case 3:
+        return joined(weft_spawn(
+            answers_too, .value = joined(weft_spawn(answers_too, .value = after_yields(1, 3)))));
+    case 4:
+        return joined(weft_spawn_as((.pinned = true), answers_too, .value = after_yields(1, 3)));
+    default:
+        return joined(weft_spawn_as((.background = true), answers_too,
+                                    .value = joined(weft_spawn(answers_too, .value = 3))));
     }
 }
 
@@ -157,9 +165,11 @@ static int pins(int rounds)
     for (int i = 0; i < rounds; i++) {
         pid_t got = 0;
         if (spawn_one(i) != 3) return -1;
-        WEFT_PINNED {
+        WEFT_PINNED
+        {
             pid_t home = gettid();
-            if (weft_join(weft_go_as((.pinned = true), runs_on, home), &got) < 0 || got != home) return -2;
+            if (weft_join(weft_go_as((.pinned = true), runs_on, home), &got) < 0 || got != home)
+                return -2;
         }
     }
     return 0;
@@ -198,7 +208,9 @@ static int spawns_with_a_failure(weft_pool *pool)
     if (count < ROOM || count == MOST) return -1;
     for (int i = 0; i < 100; i++) {
         int inner = 0;
-        int outer = joined(weft_spawn(answers_too, .value = (inner = joined(weft_spawn_as((.pool = pool), answers_too, .value = 1))) + 5));
+        int outer = joined(weft_spawn(
+            answers_too,
+            .value = (inner = joined(weft_spawn_as((.pool = pool), answers_too, .value = 1))) + 5));
         if (inner != -1 || outer != 4) return -2;
     }
     for (int i = 0; i < count; i++) {
@@ -238,7 +250,8 @@ static int waits_for_its_cancel(void)
 static void *spawns_with_a_wait(void *rt)
 {
     weft_task *inner = weft_go_as((.rt = (weft_rt *)rt), waits_for_its_cancel);
-    weft_task *outer = weft_spawn_as((.rt = (weft_rt *)rt), answers_too, .value = (fetch_add_release(&running, 1), joined(inner)));
+    weft_task *outer = weft_spawn_as((.rt = (weft_rt *)rt), answers_too,
+                                     .value = (fetch_add_release(&running, 1), joined(inner)));
     ASSERT_EQ(joined(outer), 1);
     return NULL;
 }
