@@ -6,10 +6,11 @@
  *                          makes the task, enters it into the registry, pushes it; count - 1
  *     stop                 stage = CLOSING  fence   read the count, until it is zero
  * Each side writes one place and reads the other's: it is refused, or it is waited for, and what
- * it made is in the registry before the first sweep. Workers need no gate: what they spawn is
+ * it made is in the registry before the sweep that counts: one that begins when the gate was seen empty.
+ * Arguments of a spawn are evaluated inside the gate, and may wait for a task: so stop sweeps before, too. Workers need no gate: what they spawn is
  * spawned by a task that lives, so that another sweep follows (stop.c).
  *
- * Threads: enter and leave by threads outside; close by who stops. Pairs: [rt-gate], [rt-stage].
+ * Threads: enter and leave by threads outside; shut and is_empty by who stops. Pairs: [rt-gate], [rt-stage].
  */
 #ifndef WEFT_SCHED_GATE_H
 #define WEFT_SCHED_GATE_H
@@ -20,27 +21,30 @@
  * leave. */
 static inline bool weft__gate_enter(struct weft_rt *rt)
 {
-    /* [rt-gate] with close: it waits for us, or we see that it closes */
+    /* [rt-gate] with is_empty: it waits for us, or we see that it closes */
     fetch_add_acq_rel(&rt->gate, 1);
-    fence_seq_cst(); /* [rt-gate] with close: store buffering, our count against its stage */
+    fence_seq_cst(); /* [rt-gate] with shut: store buffering, our count against its stage */
     if (load_relaxed(&rt->stage) == WEFT__OPEN) return true; /* relaxed: ordered by the fence */
-    fetch_sub_release(&rt->gate, 1);                         /* [rt-gate] with close */
+    fetch_sub_release(&rt->gate, 1);                         /* [rt-gate] with is_empty */
     return false;
 }
 
 static inline void weft__gate_leave(struct weft_rt *rt)
 {
-    fetch_sub_release(&rt->gate, 1); /* [rt-gate] with close: the task is in the registry */
+    fetch_sub_release(&rt->gate, 1); /* [rt-gate] with is_empty: the task is in the registry */
 }
 
-/* By who stops. Nobody is inside when it returns, and nobody gets in. */
-static inline void weft__gate_close(struct weft_rt *rt)
+/* By who stops. Nobody gets in any more. */
+static inline void weft__gate_shut(struct weft_rt *rt)
 {
     store_release(&rt->stage, WEFT__CLOSING); /* [rt-stage] with the workers */
     fence_seq_cst(); /* [rt-gate] with enter: store buffering, our stage against their count */
-    /* [rt-gate] with enter and leave: what they made is in the registry */
-    while (load_acquire(&rt->gate) != 0)
-        weft__thread_yield();
+}
+
+/* By who shut it: is nobody inside any more? Once it is true it stays so. */
+static inline bool weft__gate_is_empty(const struct weft_rt *rt)
+{
+    return load_acquire(&rt->gate) == 0; /* [rt-gate] with enter and leave: what they made is in the registry */
 }
 
 #endif

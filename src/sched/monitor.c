@@ -115,10 +115,15 @@ static void monitor_main(void *arg)
 
 /* ---- start and stop ---- */
 
+bool weft__monitor_watches(const struct weft_rt *rt)
+{
+    return rt->worker_count > 1 && rt->opts.monitor_us > 0;
+}
+
 int weft__monitor_start(struct weft_rt *rt)
 {
     struct weft__monitor *m = &rt->monitor;
-    bool helps = rt->worker_count > 1 && rt->opts.monitor_us > 0;
+    bool helps = weft__monitor_watches(rt);
     char name[WEFT__THREAD_NAME_BYTES];
 
     if (rt->current_thread || (!helps && rt->opts.schedtrace_ms == 0)) return 0;
@@ -129,11 +134,6 @@ int weft__monitor_start(struct weft_rt *rt)
                                monitor_main, rt);
     m->running = r == 0;
     return r;
-}
-
-bool weft__monitor_watches(const struct weft_rt *rt)
-{
-    return rt->monitor.running && rt->monitor.interval_ns != WEFT__NEVER;
 }
 
 void weft__monitor_stop(struct weft_rt *rt)

@@ -46,7 +46,7 @@ struct weft__monitor {
  * Returns 0; what weft__thread_start answers. */
 int weft__monitor_start(struct weft_rt *rt);
 
-/* Does it look at the workers? */
+/* Does this runtime want one that looks at its workers? By anyone: its options say so. */
 bool weft__monitor_watches(const struct weft_rt *rt);
 
 /* All workers sleep: gives the pages of free stacks back, until one wakes or the runtime stops. By anyone. */

@@ -3,9 +3,9 @@
  * stop - shutdown: a gate, then sweeps.
  *
  *     1  stage = CLOSING: tasks are born cancelled, threads outside are refused
- *     2  wait until nobody is inside the gate, nor inside on_thread_start: what they spawned is in the registry
+ *     2  is nobody inside the gate, nor inside on_thread_start? Then what they spawned is in the registry
  *     3  sweep the registry: cancel every task that lives and lacks the bit, push those that slept
- *     4  if any lived, let them run and sweep again
+ *     4  if any lived, or somebody was inside, let them run and go on with 2: who is inside a spawn may wait for a task
  *     5  a sweep that began after the gate was empty found none, and as many have ended as were spawned: done
  * Every task starts, even so, meets -ECANCELED at its first await and unwinds. A worker that spawns while its look at the stage is old makes a task that is not
  * cancelled; the running task that spawned it lives, so another sweep follows. A sweep alone does not tell that nobody lives: a task can spawn into a block
@@ -104,19 +104,29 @@ static void let_them_run(struct weft_rt *rt, unsigned round)
 static int give_up(struct weft_rt *rt)
 {
     bool begun = all_begun(rt);
+    bool outside = !weft__gate_is_empty(rt);
     if (!begun) fprintf(stderr, "weft: on_thread_start of '%s' does not return\n", rt->name);
-    if (sweep_once(rt, true) == 0 && begun) {
+    if (outside) fprintf(stderr, "weft: a thread does not finish the arguments of its spawn into '%s'\n", rt->name);
+    if (sweep_once(rt, true) == 0 && begun && !outside) {
         if (all_ended(rt)) return 0;
         say_they_breed();
     }
     return -ETIME;
 }
 
+/* One sweep, whoever is still about. */
+static bool is_over(struct weft_rt *rt)
+{
+    bool nobody_outside = weft__gate_is_empty(rt) && all_begun(rt);
+    uint64_t live = sweep_once(rt, false);
+    return nobody_outside && live == 0 && all_ended(rt);
+}
+
 int weft__stop_tasks(struct weft_rt *rt, int64_t timeout_ns)
 {
     int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
-    weft__gate_close(rt);
-    for (unsigned round = 0; !all_begun(rt) || sweep_once(rt, false) > 0 || !all_ended(rt); round++) {
+    weft__gate_shut(rt);
+    for (unsigned round = 0; !is_over(rt); round++) {
         if (weft__clock_now() >= until) return give_up(rt);
         let_them_run(rt, round);
     }

@@ -106,6 +106,7 @@ static inline uint64_t weft__join_ending(const struct weft_task *child)
 }
 
 /* weft__join_end of a child for which nobody waits, though somebody may come. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the CAS writes to it, which clang-tidy does not see */
 static inline bool weft__join_end_alone(struct weft_task *child, uint64_t *word)
 {
     uint64_t seen = *word;

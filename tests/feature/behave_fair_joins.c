@@ -14,12 +14,12 @@
 #define BACKGROUND 32                       /* polls between two looks at the background queue */
 #define DEEP       (16 * (TICK + 1) + TICK) /* polls that a program may go depth first */
 
-#define DEPTH      13
+#define DEPTH 13
 
-static uint32_t in_front;   /* polls of those who might starve somebody; one thread turns */
-static uint32_t last_turn;  /* that count, when the one who might starve last ran */
-static uint32_t turns;      /* that it had */
-static uint32_t longest;    /* the most polls of others between two of them */
+static uint32_t in_front;  /* polls of those who might starve somebody; one thread turns */
+static uint32_t last_turn; /* that count, when the one who might starve last ran */
+static uint32_t turns;     /* that it had */
+static uint32_t longest;   /* the most polls of others between two of them */
 static _Atomic bool over;
 
 static weft_rt *rt_start(unsigned tick)
@@ -299,7 +299,8 @@ TEST(fair_spilled_tasks_beside_an_inject_queue_that_is_never_empty)
 /* ---- the background queue ------------------------------------------------------------------------------------------ */
 
 /* It has its turn soon, and no more than its turn. */
-static void background_beside(void (*begin)(void), void (*before)(void), unsigned tick, uint32_t polls, uint32_t soon)
+static void background_beside(void (*begin)(void), void (*before)(void), unsigned tick,
+                              uint32_t polls, uint32_t soon)
 {
     weft_rt *rt = rt_start(tick);
     ASSERT_OK(weft_detach(weft_spawn_as((.background = true), notes_turns)));
@@ -307,7 +308,8 @@ static void background_beside(void (*begin)(void), void (*before)(void), unsigne
     turn_for(rt, polls, before);
     ASSERT_GE(turns, polls / soon);
     ASSERT_LE(longest, soon);
-    ASSERT_LE(turns, polls / (BACKGROUND / 2) + 100); /* and what a turn of the host takes at its end */
+    ASSERT_LE(turns,
+              polls / (BACKGROUND / 2) + 100); /* and what a turn of the host takes at its end */
     rt_end(rt);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What may happen between a task's block and its start, while the arguments of its spawn are evaluated: other spawns, failed ones, a
- * suspension that goes on on another worker, a fork. And what a block was before it does not matter: a task goes where its own
+ * What may happen between a task's block and its start, while the arguments of its weft_spawn are evaluated (those of weft_go are before): other
+ * spawns, failed ones, a suspension that goes on on another worker, a fork, a stop. And what a block was before it does not matter: a task goes where its own
  * options say.
  */
 #include "crew.h"
@@ -113,12 +113,20 @@ static int adds(int a, int b)
 static int spawn_one(int kind)
 {
     switch (kind % 6) {
-    case 0: return joined(weft_go(adds, after_yields(1, 1), after_yields(2, 2)));
-    case 1: return joined(weft_spawn(answers_too, .value = after_yields(3, 3)));
-    case 2: return joined(weft_go(adds, joined(weft_go(answers, after_yields(1, 1))), 2));
-    case 3: return joined(weft_spawn(answers_too, .value = joined(weft_spawn(answers_too, .value = after_yields(1, 3)))));
-    case 4: return joined(weft_go_as((.pinned = true), adds, 1, after_yields(1, 2)));
-    default: return joined(weft_go_as((.background = true), adds, 1, joined(weft_spawn(answers_too, .value = 2))));
+    case 0:
+        return joined(weft_go(adds, after_yields(1, 1), after_yields(2, 2)));
+    case 1:
+        return joined(weft_spawn(answers_too, .value = after_yields(3, 3)));
+    case 2:
+        return joined(weft_go(adds, joined(weft_go(answers, after_yields(1, 1))), 2));
+    case 3:
+        return joined(weft_spawn(
+            answers_too, .value = joined(weft_spawn(answers_too, .value = after_yields(1, 3)))));
+    case 4:
+        return joined(weft_spawn_as((.pinned = true), answers_too, .value = after_yields(1, 3)));
+    default:
+        return joined(weft_spawn_as((.background = true), answers_too,
+                                    .value = joined(weft_spawn(answers_too, .value = 3))));
     }
 }
 
@@ -157,9 +165,11 @@ static int pins(int rounds)
     for (int i = 0; i < rounds; i++) {
         pid_t got = 0;
         if (spawn_one(i) != 3) return -1;
-        WEFT_PINNED {
+        WEFT_PINNED
+        {
             pid_t home = gettid();
-            if (weft_join(weft_go_as((.pinned = true), runs_on, home), &got) < 0 || got != home) return -2;
+            if (weft_join(weft_go_as((.pinned = true), runs_on, home), &got) < 0 || got != home)
+                return -2;
         }
     }
     return 0;
@@ -198,7 +208,9 @@ static int spawns_with_a_failure(weft_pool *pool)
     if (count < ROOM || count == MOST) return -1;
     for (int i = 0; i < 100; i++) {
         int inner = 0;
-        int outer = joined(weft_go(adds, 5, (inner = joined(weft_spawn_as((.pool = pool), answers_too, .value = 1)))));
+        int outer = joined(weft_spawn(
+            answers_too,
+            .value = (inner = joined(weft_spawn_as((.pool = pool), answers_too, .value = 1))) + 5));
         if (inner != -1 || outer != 4) return -2;
     }
     for (int i = 0; i < count; i++) {
@@ -222,13 +234,77 @@ TEST(spawn_arguments_may_be_spawns_that_fail)
     crew_each(fails_inside);
 }
 
+/* ---- arguments that wait, of a thread outside, while the runtime stops ------------------------------------------------ */
+
+static _Atomic uint32_t running;
+static _Atomic bool released;
+
+static int waits_for_its_cancel(void)
+{
+    while (weft_yield() == 0) {
+    }
+    return 1;
+}
+
+/* The argument ends when the sweep has cancelled its task: the stop must not wait for the spawn before. */
+static void *spawns_with_a_wait(void *rt)
+{
+    weft_task *inner = weft_go_as((.rt = (weft_rt *)rt), waits_for_its_cancel);
+    weft_task *outer = weft_spawn_as((.rt = (weft_rt *)rt), answers_too,
+                                     .value = (fetch_add_release(&running, 1), joined(inner)));
+    ASSERT_EQ(joined(outer), 1);
+    return NULL;
+}
+
+static int until_released(void)
+{
+    fetch_add_release(&running, 1);
+    CREW_UNTIL(load_acquire(&released));
+    return 1;
+}
+
+static void *spawns_with_a_long_argument(void *rt)
+{
+    weft_task *outer = weft_spawn_as((.rt = (weft_rt *)rt), answers_too, .value = until_released());
+    ASSERT_EQ(joined(outer), 1);
+    return NULL;
+}
+
+static void stop_beside(void *(*thread_main)(void *), int workers, bool times_out)
+{
+    weft_rt *rt;
+    pthread_t thread;
+    store_relaxed(&running, 0);
+    store_relaxed(&released, false);
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers, .seed = test_seed() | 1}, &rt));
+    ASSERT_OK(pthread_create(&thread, NULL, thread_main, rt));
+    while (load_acquire(&running) == 0)
+        (void)(workers < 0 ? weft_rt_turn(rt, 0) : sched_yield());
+    if (times_out) ASSERT_EQ(weft_rt_stop(rt, 1000000), -ETIME);
+    store_release(&released, true);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    ASSERT_OK(pthread_join(thread, NULL));
+}
+
+TEST(spawn_arguments_may_wait_for_a_task_while_the_runtime_stops)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++)
+        stop_beside(spawns_with_a_wait, crew_sizes[i], false);
+}
+
+TEST(spawn_arguments_that_do_not_end_are_told_of_by_a_stop)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++)
+        stop_beside(spawns_with_a_long_argument, crew_sizes[i], true);
+}
+
 /* ---- arguments that fork ---------------------------------------------------------------------------------------- */
 
 /* The child's handle is of a task that stayed with the parent. */
 static int forks_in_an_argument(void)
 {
     pid_t child = -1;
-    weft_task *task = weft_go(adds, (child = fork()) == 0 ? 0 : 1, 2);
+    weft_task *task = weft_spawn(answers_too, .value = (child = fork()) == 0 ? 0 : 3);
     if (child == 0) _exit(weft_join(task, (int *)NULL) == -ECHILD ? 7 : 8);
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) return -1;

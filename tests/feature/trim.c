@@ -56,7 +56,9 @@ static void rest_after_bursts(int count, int workers, int monitor_us, bool large
 {
     struct crew crew;
     struct weft__stacks *pool;
-    crew_start_with(&crew, &(weft_rt_opts){.workers = workers, .monitor_us = monitor_us, .seed = test_seed() | 1});
+    crew_start_with(
+        &crew,
+        &(weft_rt_opts){.workers = workers, .monitor_us = monitor_us, .seed = test_seed() | 1});
     if (large) {
         ASSERT_OK(weft__stack_sizes_get(&crew.rt->stack_sizes, 512 * 1024, &pool));
     } else {
@@ -93,7 +95,8 @@ TEST(trim_beside_bursts_and_a_stop)
 {
     for (unsigned round = 0; round < test_scaled(8); round++) {
         struct crew crew;
-        crew_start_with(&crew, &(weft_rt_opts){.workers = 2, .monitor_us = 50, .seed = test_seed() | 1});
+        crew_start_with(&crew,
+                        &(weft_rt_opts){.workers = 2, .monitor_us = 50, .seed = test_seed() | 1});
         for (unsigned i = 0; i < 5; i++) {
             burst(false);
             uint64_t trims = round % 3;

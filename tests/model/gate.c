@@ -68,7 +68,9 @@ static void close_gate(void)
         store_release(&rt.stage, WEFT__CLOSING);
         fence_seq_cst();
     } else {
-        weft__gate_close(&rt);
+        weft__gate_shut(&rt);
+        while (!weft__gate_is_empty(&rt))
+            model_yield();
     }
 }
 

@@ -197,7 +197,11 @@ void weft__spent_flush(struct weft__worker *w) { (void)w; }
 uint32_t weft__worker_look(struct weft__worker *w) { (void)w; return 0; }
 uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel) { (void)rt; (void)wheel; return 0; }
 int64_t weft__worker_next_look(struct weft__worker *w) { (void)w; return WEFT__NEVER; }
-bool weft__worker_was_hurried(struct weft__worker *w) { (void)w; return false; }
+void weft__worker_look_hurried(struct weft__worker *w) { (void)w; }
+void weft__stack_magazine_flush(struct weft__stack_magazine *magazine) { (void)magazine; }
+bool weft__monitor_watches(const struct weft_rt *rt) { (void)rt; return true; }
+void weft__monitor_trim(struct weft_rt *rt) { (void)rt; unreached(); }
+bool weft__stack_sizes_are_warm(struct weft__stack_sizes *sizes, size_t keep) { (void)sizes; (void)keep; unreached(); return false; }
 bool weft__worker_has_due(const struct weft__worker *w) { (void)w; return false; }
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit) { (void)rt; (void)limit; return false; }
 void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure) { (void)unread; (void)site; (void)failure; unreached(); }
@@ -558,7 +562,7 @@ static const struct model_spare spare[] = {
     {"sched/inject.c", "", "inject has a model test of its own"},
     {"sched/park.c", "", "so has park"},
     {"sched/watch.c", "", "so has watch, and nobody dozes here"},
-    {"sched/worker.c", "store_release(&w->counts.completed",
+    {"sched/poll.h", "store_release((&w->counts.completed",
      "[rt-ended] is for the one who stops a runtime with tasks"},
     {"task/join.h", "", "join has a model test of its own: nobody joins here"},
     {"task/state.h", "", "so has state"},
