@@ -289,7 +289,7 @@ static void one_trial(struct weft_rt *rt, struct trial *t)
 static void at_every_moment(int workers)
 {
     struct crew crew;
-    uint64_t random = pool_seed((uint64_t)(workers + 2));
+    uint64_t random = pool_seed((uint64_t)workers + 2);
     weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .paused = true};
 
     crew_start_with(&crew, &opts);
