@@ -212,8 +212,8 @@ static int timers(void)
     }
     qsort(lateness, SLEEPERS, sizeof lateness[0], by_size);
     printf("3  %d sleeps of up to 200 ms, beside an interval of 10 ms\n", SLEEPERS);
-    printf("   early: %d; late: half of them by less than %.0f us\n", early,
-           (double)lateness[SLEEPERS / 2] / 1e3);
+    const int64_t median = lateness[SLEEPERS / 2];
+    printf("   early: %d; late: half of them by less than %.0f us\n", early, (double)median / 1e3);
     printf("   the interval ticked %d times\n\n", ticks);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/rand.h"
 
 #include <errno.h>
+#include <weft/region.h>
 
 #define HOUR weft_mins(60)
 
@@ -322,6 +323,75 @@ static void moved(struct crew *crew)
 TEST(sleep_reset_moves_its_end)
 {
     still_each(moved);
+}
+
+/* ---- the ends of time ------------------------------------------------------------------------ */
+
+/* However far: armed and taken out again, after a minute, exactly. */
+static int64_t minute_of(int64_t ns, int64_t at)
+{
+    weft_time before = weft_now();
+    int r = 0;
+    int s = 0;
+    WEFT_TIMEOUT(weft_mins(1)) r = weft_sleep(ns);
+    WEFT_TIMEOUT(weft_mins(1)) s = weft_sleep_until(at);
+    return r == -ETIME && s == -ETIME ? weft_now() - before : -EBADMSG;
+}
+
+static int64_t ticks_once(int64_t period)
+{
+    weft_interval every = weft_interval_of(period);
+    int r = weft_tick(&every);
+    if (r < 0) return r;
+    WEFT_TIMEOUT(weft_mins(1)) r = weft_tick(&every);
+    return r;
+}
+
+static void ends_of_time(struct crew *crew)
+{
+    static const int64_t far[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_C(1) << 62};
+    (void)crew;
+    for (int i = 0; i < 4; i++) {
+        ASSERT_EQ(joined(weft_go(minute_of, far[i], far[i])), weft_mins(2));
+        ASSERT_EQ(joined(weft_go(ticks_once, far[i])), -ETIME);
+    }
+    ASSERT_EQ(joined(weft_spawn(sleeps, INT64_MIN)), 0);
+    ASSERT_EQ(joined(weft_go(sleeps, INT64_MIN)), 0);
+    ASSERT_OK(weft_sleep_until(INT64_MIN));
+    ASSERT_EQ(weft_secs(INT64_MAX), WEFT_FOREVER);
+    ASSERT_EQ(weft_later(WEFT_FOREVER, 1), WEFT_FOREVER);
+    ASSERT_EQ(weft_later(INT64_MIN, -1), INT64_MIN);
+}
+
+TEST(sleep_at_the_ends_of_time)
+{
+    still_each(ends_of_time);
+}
+
+/* A clock that has jumped by years, as a suspended machine's would: all that was due fires, each once. */
+static void after_years(struct crew *crew)
+{
+    enum { COUNT = 50 };
+    weft_task *task[COUNT];
+    weft_stats stats;
+    uint64_t woken = 0;
+
+    ASSERT_OK(weft_clock_resume(crew->rt));
+    for (int64_t i = 0; i < COUNT; i++)
+        task[i] = weft_go(sleeps, weft_mins(1 + i * i * 1000)); /* up to five years */
+    do
+        weft_rt_stats(crew->rt, &stats); /* until they sleep, or nearly so */
+    while (stats.polls < COUNT);
+    ASSERT_OK(weft_clock_pause(crew->rt));
+    ASSERT_OK(weft_clock_advance(crew->rt, weft_mins(INT64_C(10) * 365 * 24 * 60)));
+    for (int i = 0; i < COUNT; i++)
+        woken += joined(task[i]) > 0;
+    ASSERT_EQ(woken, COUNT);
+}
+
+TEST(sleep_while_the_clock_jumps_by_years)
+{
+    still_each(after_years);
 }
 
 /* ---- plain threads --------------------------------------------------------------------------- */

@@ -6,8 +6,11 @@
 #include "crew.h"
 #include "test.h"
 
+#include "sched/sched.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <weft/select.h>
 #include <weft/time.h>
 
 static int64_t sleeps(int64_t ns)
@@ -165,4 +168,87 @@ static void bursts(struct crew *crew)
 TEST(timers_in_bursts)
 {
     crew_each(bursts);
+}
+
+/* ---- a task that moves ----------------------------------------------------------------------- */
+
+static _Atomic uint32_t moves; /* relaxed: a count */
+
+/* Arms a timer, gives way a few times, and gives it up: wherever it is by then. */
+struct wanders {
+    WEFT_FRAME(int);
+    int i;
+    uint32_t home;
+    struct weft_sleep sleep;
+    struct weft_yield pause;
+};
+static weft_async(wanders)
+{
+    weft_begin;
+    weft_start(f->sleep, weft_sleep, weft_secs(3600));
+    f->home = weft__here()->worker->index;
+    for (f->i = 0; f->i < 8; f->i++) {
+        weft_sleep_reset(&f->sleep, weft_later(weft_now(), weft_secs(3600)));
+        weft_await(f->pause, weft_yield);
+    }
+    if (weft__here()->worker->index != f->home) fetch_add_relaxed(&moves, 1);
+    weft_await_settled(f->sleep, weft_sleep);
+    weft_return(f->sleep.ret);
+    weft_end;
+}
+
+/* By those who look at it while they choose: the timer is armed, and the task is polled elsewhere. */
+struct wanders_and_waits {
+    WEFT_FRAME(int);
+    uint32_t home;
+    int i;
+    struct weft_sleep sleep;
+    struct weft_yield pause;
+    struct weft_select sel;
+};
+static weft_async(wanders_and_waits)
+{
+    weft_begin;
+    weft_start(f->sleep, weft_sleep, weft_secs(3600));
+    f->home = UINT32_MAX;
+    for (f->i = 0; f->i < 8; f->i++) {
+        weft_await(f->sel, weft_select,
+                   .arm = {weft_keep(f->sleep, weft_sleep), weft_arm(f->pause, weft_yield)});
+        if (f->home == UINT32_MAX) f->home = weft__here()->worker->index;
+    }
+    if (weft__here()->worker->index != f->home) fetch_add_relaxed(&moves, 1);
+    weft_await_settled(f->sleep, weft_sleep);
+    weft_return(f->sleep.ret);
+    weft_end;
+}
+
+#define WANDERERS 200
+
+static int crowd(void)
+{
+    weft_task *task[WANDERERS];
+    int r = 0;
+    for (int i = 0; i < WANDERERS; i++)
+        task[i] = i % 2 ? weft_spawn(wanders) : weft_spawn(wanders_and_waits);
+    for (int i = 0; i < WANDERERS; i++) {
+        ASSERT_OK(weft_join(task[i], &r));
+        ASSERT_EQ(r, -ECANCELED);
+    }
+    return 0;
+}
+
+/* Until enough of them have been stolen in between. */
+TEST(timers_are_given_up_by_tasks_that_have_moved)
+{
+    for (int workers = 2; workers <= 4; workers += 2) {
+        struct crew crew;
+        crew_start(&crew, workers);
+        store_relaxed(&moves, 0);
+        do {
+            ASSERT_OK(weft_join(weft_go(crowd), NULL));
+        } while (load_relaxed(&moves) < 20);
+        for (uint32_t i = 0; i <= crew.rt->worker_count; i++)
+            ASSERT(weft__wheel_idle(&crew.rt->wheels[i]));
+        crew_stop(&crew);
+    }
 }

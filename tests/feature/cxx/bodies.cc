@@ -162,3 +162,53 @@ int cxx_asks_the_blocking_pool(weft_lane *lane)
     long long_sum = weft_blocking_as((lane, nullptr, nullptr, "length"), length, "abc", 4);
     return sum == 3 && long_sum == 7 ? 0 : -1;
 }
+
+/* On a clock that stands: times are exact. */
+int cxx_keeps_time(void)
+{
+    weft_time begun = weft_now();
+    weft_interval every = weft_interval_of(weft_ms(10));
+    every.missed = WEFT_MISSED_SKIP;
+    for (int i = 0; i < 3; i++) {
+        if (weft_tick(&every) < 0) return -1;
+    }
+    if (weft_now() - begun != weft_ms(20)) return -2;
+    if (weft_sleep(weft_ms(5)) < 0 || weft_sleep_until(begun + weft_ms(40)) < 0) return -3;
+    return weft_now() - begun == weft_ms(40) ? 0 : -4;
+}
+
+int cxx_gives_up(weft_token *stop)
+{
+    int late = 0, over = 0, told = 0, bye = -1;
+    WEFT_TIMEOUT(weft_ms(5)) late = weft_sleep(weft_secs(1));
+    WEFT_DEADLINE(weft_now() + 1) over = weft_sleep(weft_secs(1));
+    weft_token_cancel(stop);
+    WEFT_UNTIL(stop)
+    {
+        told = weft_sleep(weft_secs(1));
+        WEFT_SHIELD(weft_secs(1)) bye = weft_sleep(weft_ms(1));
+    }
+    if (late != -ETIME) return -1;
+    if (over != -ETIME) return -2;
+    if (told != -ECANCELED) return -3;
+    return bye;
+}
+
+int cxx_chooses(weft_token *stop)
+{
+    struct weft_sleep near, far;
+    struct weft_token_wait quit;
+    int which =
+        weft_select(weft_arm(far, weft_sleep, weft_ms(20)), weft_arm(near, weft_sleep, weft_ms(10)),
+                    weft_when(false, weft_arm(quit, weft_token_wait, stop)));
+    if (which != 1 || near.ret != 0 || far.ret != -ECANCELED) return -1;
+    if (weft_select_biased(weft_arm(quit, weft_token_wait, stop), weft_otherwise) != 1) return -2;
+    if (weft_all(weft_arm(far, weft_sleep, weft_ms(2)), weft_arm(near, weft_sleep, weft_ms(1))) !=
+        0)
+        return -3;
+    if (weft_then(weft_arm(far, weft_sleep, weft_ms(2)), weft_arm(near, weft_sleep, weft_ms(1))) !=
+        0)
+        return -4;
+    return weft_try_all(weft_arm(far, weft_sleep, weft_ms(2)),
+                        weft_arm(near, weft_sleep, weft_ms(1)));
+}

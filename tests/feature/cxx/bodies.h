@@ -20,6 +20,9 @@ int cxx_throws_out(int n);
 weft_poll cxx_throws_out_of_poll(void *frame, weft_cx *cx);
 int cxx_turns_and_catches(weft_rt *rt);
 int cxx_asks_the_blocking_pool(weft_lane *lane);
+int cxx_keeps_time(void);
+int cxx_gives_up(weft_token *stop);
+int cxx_chooses(weft_token *stop);
 
 /* living_cxx.c: polls a fiber whose body is cxx_awaits_in_catch, and gives its answer. */
 int c_runs_fiber(int n);

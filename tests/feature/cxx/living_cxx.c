@@ -4,8 +4,8 @@
  * that leaves a task ends the process before anything is unwound.
  */
 #include "bodies.h"
-#include "crew.h"
 #include "death.h"
+#include "still.h"
 #include "test.h"
 
 struct in_catch {
@@ -119,4 +119,24 @@ static void blocking(struct crew *crew)
 TEST(blocking_is_called_from_cxx)
 {
     crew_each(blocking);
+}
+
+/* Time, regions and combinators, in the forms that C++ has. As tasks: a clock that stands waits for no thread. */
+static void time_and_choice(struct crew *crew)
+{
+    weft_token stop = {0};
+    int r = -1;
+    (void)crew;
+    ASSERT_OK(weft_join(weft_go(cxx_keeps_time), &r));
+    ASSERT_OK(r);
+    ASSERT_OK(weft_join(weft_go(cxx_chooses, &stop), &r));
+    ASSERT_OK(r);
+    ASSERT_OK(weft_join(weft_go(cxx_gives_up, &stop), &r));
+    ASSERT_OK(r);
+    weft_token_done(&stop);
+}
+
+TEST(time_and_choice_from_cxx)
+{
+    still_each(time_and_choice);
 }

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every wait and every combinator is given up at every moment of its life, on a clock that stands: by
+ * a cancel of the task, by a deadline, by a token, and by two of them at the same instant.
+ *
+ * A wait lasts for LIFE at most; it is given up at each time from 0 to LIFE + 1, so also exactly when
+ * it would be over. Then everything is accounted for: the task has ended and says what is possible at
+ * that time; whoever it had spawned has ended; jobs that began have ended, and what they owned was
+ * disposed of or kept, once; no timer is armed, and nothing holds the clock. Tokens abort if somebody
+ * is left on them. On 1, 2 and 4 workers and a current-thread runtime, both kinds of task.
+ */
+#include "crew.h"
+#include "pool.h"
+#include "test.h"
+
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <weft/weft.h>
+
+#define LIFE INT64_C(12)
+
+enum {
+    SLEEP,
+    UNTIL,
+    TICK,
+    TOKEN,
+    WAIT,
+    JOIN,
+    JOB,
+    OWNING,
+    SELECT,
+    RACE,
+    ALL,
+    TRY_ALL,
+    THEN,
+    NESTED,
+    SHIELD,
+    SHAPES
+};
+enum { BY_CANCEL = 1, BY_DEADLINE = 2, BY_TOKEN = 4, WAYS = 8 };
+
+/* What must be zero in the end. relaxed, all: counts */
+static _Atomic int32_t children;
+static _Atomic int32_t jobs;
+static _Atomic int32_t owned;
+
+static int child(int64_t ns)
+{
+    int r = weft_sleep(ns);
+    fetch_sub_relaxed(&children, 1);
+    return r;
+}
+
+static weft_task *child_new(int64_t ns)
+{
+    fetch_add_relaxed(&children, 1);
+    return weft_go(child, ns);
+}
+
+/* A job that waits as long, on the runtime's clock. */
+static int64_t job(int64_t ns)
+{
+    fetch_add_relaxed(&jobs, 1);
+    int r = weft_sleep(ns);
+    fetch_sub_relaxed(&jobs, 1);
+    return r;
+}
+
+static int64_t owning_job(_Atomic int32_t *count)
+{
+    (void)count;
+    return job(LIFE);
+}
+
+static void dispose(void *count, int64_t ret)
+{
+    (void)ret;
+    fetch_sub_relaxed((_Atomic int32_t *)count, 1);
+}
+
+/* ---- what is given up ---- */
+
+struct attempt {
+    WEFT_FRAME(int);
+    int shape;
+    weft_token *never;
+    weft_interval every;
+    weft_task *task;
+    weft_future arms[3];
+    struct weft_sleep sleep, other;
+    struct weft_sleep_until until;
+    struct weft_tick tick;
+    struct weft_token_wait token;
+    struct weft_wait wait;
+    struct weft_join join;
+    struct weft_blocking job;
+    struct weft_select sel;
+    struct weft_race race;
+    struct weft_all all;
+    struct weft_try_all try_all;
+    struct weft_then then;
+    struct weft_shield shield;
+};
+static weft_async(attempt)
+{
+    weft_begin;
+    switch (f->shape) {
+    case SLEEP:
+        weft_await(f->sleep, weft_sleep, LIFE);
+        weft_return(f->sleep.ret);
+    case UNTIL:
+        weft_await(f->until, weft_sleep_until, weft_now() + LIFE);
+        weft_return(f->until.ret);
+    case TICK:
+        f->every = weft_interval_at(weft_now() + LIFE, 1);
+        weft_await(f->tick, weft_tick, &f->every);
+        ASSERT_EQ(f->every.ticks, f->tick.ret == 0); /* given up, it was not taken */
+        weft_return(f->tick.ret);
+    case TOKEN:
+        weft_await(f->token, weft_token_wait, f->never);
+        weft_return(f->token.ret);
+    case WAIT:
+        f->task = child_new(LIFE);
+        weft_await(f->wait, weft_wait, f->task);
+        f->ret = f->wait.ret;
+        weft_cancel(f->task);
+        weft_await(f->join, weft_join, f->task, (int *)NULL);
+        weft_return(f->ret);
+    case JOIN:
+        weft_await(f->join, weft_join, child_new(LIFE), &f->ret);
+        ASSERT_EQ(f->join.ret, 0);
+        weft_return(f->ret);
+    case JOB:
+        weft_await(f->job, weft_blocking, weft_bind(job, LIFE));
+        weft_return((int)f->job.ret);
+    case OWNING:
+        fetch_add_relaxed(&owned, 1);
+        weft_await(f->job, weft_blocking, .call = weft_bind(owning_job, &owned),
+                   .dispose = dispose);
+        if (f->job.ret == 0) fetch_sub_relaxed(&owned, 1); /* else it is not ours any more */
+        weft_return((int)f->job.ret);
+    case SELECT:
+        weft_await(f->sel, weft_select,
+                   .arm = {weft_arm(f->token, weft_token_wait, f->never),
+                           weft_arm(f->sleep, weft_sleep, LIFE),
+                           weft_arm(f->join, weft_join, child_new(LIFE + 3), (int *)NULL)});
+        if (f->join.ret < 0) { /* it never began, and the handle is still ours */
+            weft_cancel(f->join.task);
+            weft_await(f->join, weft_join, f->join.task, (int *)NULL);
+        }
+        weft_return(f->sel.ret < 0 ? f->sel.ret : 0);
+    case RACE:
+        f->arms[0] = weft_arm(f->sleep, weft_sleep, LIFE);
+        f->arms[1] = weft_arm(f->token, weft_token_wait, f->never);
+        f->arms[2] = weft_arm(f->job, weft_blocking, weft_bind(job, INT64_C(2)));
+        weft_await(f->race, weft_race, f->arms, 3);
+        weft_return(f->race.ret < 0 ? f->race.ret : 0);
+    case ALL:
+        weft_await(
+            f->all, weft_all,
+            .arm = {weft_arm(f->sleep, weft_sleep, LIFE), weft_arm(f->other, weft_sleep, 3)});
+        weft_return(f->all.ret);
+    case TRY_ALL:
+        weft_await(f->try_all, weft_try_all,
+                   .arm = {weft_arm(f->sleep, weft_sleep, LIFE),
+                           weft_arm(f->job, weft_blocking, weft_bind(job, INT64_C(3)))});
+        weft_return(f->try_all.ret);
+    case THEN:
+        weft_await(
+            f->then, weft_then,
+            .arm = {weft_arm(f->other, weft_sleep, 5), weft_arm(f->sleep, weft_sleep, LIFE - 5)});
+        weft_return(f->then.ret);
+    case NESTED:
+        f->sel = (struct weft_select){.arm = {weft_arm(f->sleep, weft_sleep, LIFE),
+                                              weft_arm(f->token, weft_token_wait, f->never)}};
+        f->arms[0] = WEFT__FUTURE(f->sel, weft_select, WEFT__PROBES(weft_select));
+        f->arms[1] = weft_arm(f->other, weft_sleep, LIFE + 2);
+        weft_await(f->race, weft_race, f->arms, 2);
+        weft_return(f->race.ret < 0 ? f->race.ret : 0);
+    default: /* half of it cannot be given up */
+        weft_await(f->shield, weft_shield, WEFT_FOREVER, weft_arm(f->other, weft_sleep, 5));
+        ASSERT_EQ(f->shield.ret, 0);
+        weft_await(f->sleep, weft_sleep, LIFE - 5);
+        weft_return(f->sleep.ret);
+    }
+    weft_end;
+}
+
+/* ---- who gives it up ---- */
+
+struct trial {
+    int shape;
+    unsigned ways;
+    int64_t at;
+    bool fiber;
+    weft_token stop;
+    weft_token never;
+};
+
+static int tries_on_a_fiber(struct trial *t)
+{
+    int r = 0;
+    WEFT_DEADLINE(t->ways & BY_DEADLINE ? weft_now() + t->at : WEFT_FOREVER)
+    {
+        WEFT_UNTIL(&t->stop) r = weft_run(attempt, .shape = t->shape, .never = &t->never);
+    }
+    return r;
+}
+
+struct tries {
+    WEFT_FRAME(int);
+    struct trial *t;
+    struct attempt attempt;
+    struct weft_until until;
+    struct weft_deadline deadline;
+};
+static weft_async(tries)
+{
+    weft_begin;
+    f->attempt = (struct attempt){.shape = f->t->shape, .never = &f->t->never};
+    f->until = (struct weft_until){.token = &f->t->stop,
+                                   .of = WEFT__FUTURE(f->attempt, attempt, WEFT__PROBES(attempt))};
+    weft_await(f->deadline, weft_deadline,
+               f->t->ways & BY_DEADLINE ? weft_now() + f->t->at : WEFT_FOREVER,
+               WEFT__FUTURE(f->until, weft_until, WEFT__PROBES(weft_until)));
+    weft_return(f->attempt.ret);
+    weft_end;
+}
+
+/* On one task, so that the clock moves by what it sleeps; the time of the others begins with its. */
+static int gives_up(struct trial *t)
+{
+    int r = 0;
+    weft_task *task = t->fiber ? weft_go(tries_on_a_fiber, t) : weft_spawn(tries, t);
+    ASSERT_OK(weft_sleep(t->at));
+    if (t->ways & BY_CANCEL) weft_cancel(task);
+    if (t->ways & BY_TOKEN) (void)weft_token_cancel(&t->stop);
+    if (t->shape == TOKEN && t->ways == 0) {
+        ASSERT_OK(weft_sleep(LIFE));
+        (void)weft_token_cancel(&t->never);
+    }
+    ASSERT_OK(weft_join(task, &r));
+    return r;
+}
+
+/* ---- accounting ---- */
+
+static void nothing_is_left(struct weft_rt *rt)
+{
+    CREW_UNTIL(load_relaxed(&owned) == 0); /* a job that was left behind ends in its time */
+    CREW_UNTIL(load_relaxed(&rt->clock.holds) == 0);
+    ASSERT_EQ(load_relaxed(&children), 0);
+    ASSERT_EQ(load_relaxed(&jobs), 0);
+    for (uint32_t i = 0; i <= rt->worker_count; i++)
+        ASSERT(weft__wheel_idle(&rt->wheels[i]));
+}
+
+/* What is given up and ends all the same is a success: a job that has begun, a child that was told. */
+static bool may_end_all_the_same(int shape)
+{
+    return shape == JOB || shape == RACE || shape == SELECT;
+}
+
+/* Before the end of its life it was given up, behind it not; at the same time both may be. */
+static void expect(const struct trial *t, int r)
+{
+    bool may_fail = t->ways != 0;
+    if (r == 0) {
+        ASSERT(!may_fail || t->at >= LIFE || may_end_all_the_same(t->shape));
+    } else if (r == -ECANCELED) {
+        ASSERT(may_fail && (t->ways & (BY_CANCEL | BY_TOKEN)));
+    } else {
+        ASSERT_EQ(r, -ETIME);
+        ASSERT(may_fail && (t->ways & BY_DEADLINE));
+    }
+}
+
+static void one_trial(struct weft_rt *rt, struct trial *t)
+{
+    int r = 1;
+    ASSERT_OK(weft_join(weft_go(gives_up, t), &r));
+    expect(t, r);
+    weft_token_done(&t->stop);
+    weft_token_done(&t->never);
+    nothing_is_left(rt);
+}
+
+static void at_every_moment(int workers)
+{
+    struct crew crew;
+    uint64_t random = pool_seed((uint64_t)workers + 2);
+    weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .paused = true};
+
+    crew_start_with(&crew, &opts);
+    for (uint64_t n = test_scaled(600); n > 0;
+         n--) { /* of some 4000 that there are, drawn anew each time */
+        struct trial t = {
+            .shape = (int)pool_random(&random, SHAPES),
+            .ways = pool_random(&random, WAYS),
+            .at = pool_random(&random, (uint32_t)LIFE + 2),
+            .fiber = pool_random(&random, 2),
+        };
+        one_trial(crew.rt, &t);
+    }
+    crew_stop(&crew);
+}
+
+TEST_WITH(give_up_at_every_moment, .timeout_s = 300)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++)
+        at_every_moment(crew_sizes[i]);
+}
