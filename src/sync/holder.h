@@ -17,6 +17,11 @@
 
 #if defined(WEFT_MODEL)
 uintptr_t weft__holder_self(void);
+
+static inline bool weft__holder_may_block(void)
+{
+    return false;
+}
 #else
 #include "task/here.h"
 #include "task/state.h"
@@ -30,6 +35,13 @@ static inline uintptr_t weft__holder_self(void)
     struct weft_task *task = here->task;
     if (!task) return (uintptr_t)here | WEFT__HOLDER_THREAD;
     return (uintptr_t)task | (uintptr_t)weft__state_generation(task) << WEFT__HOLDER_GEN_SHIFT;
+}
+
+/* A plain thread outside of everything: nobody tells it to stop, and it has nobody to let run. */
+static inline bool weft__holder_may_block(void)
+{
+    const struct weft__here *here = weft__here();
+    return !here->fiber && !here->cx && !here->task && !here->regions;
 }
 #endif
 

@@ -161,8 +161,11 @@ weft_poll weft_cell_enter_poll(void *frame, weft_cx *cx)
     struct weft_cell_enter *f = frame;
     struct weft_once_enter *enter = &f->weft__enter;
 
-    if (!f->weft__at)
-        *enter = (struct weft_once_enter){.once = f->cell ? &f->cell->weft__once : NULL};
+    if (!f->cell) {
+        f->ret = -EINVAL;
+        return WEFT_READY;
+    }
+    if (!f->weft__at) *enter = (struct weft_once_enter){.once = &f->cell->weft__once};
     weft_poll answer = weft_once_enter_poll(enter, cx);
     f->weft__at = enter->weft__at;
     f->ret = enter->ret;

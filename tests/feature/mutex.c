@@ -193,6 +193,42 @@ TEST(mutex_cancelled_at_every_moment)
     crew_each(every_moment);
 }
 
+/* In one poll: it is unlocked, so that the first who waits gets its turn, who is cancelled before it can look. On one worker it
+ * is never otherwise. */
+static int unlocks_and_cancels(bool stackless, int *first, int *second)
+{
+    ASSERT_OK(weft_lock(&mutex));
+    weft_task *a = adder(1, 0, stackless);
+    while (load_relaxed(&begun) < 1)
+        (void)weft_yield();
+    storm_pause_here(3); /* it waits */
+    weft_task *b = adder(1, 0, !stackless);
+    while (load_relaxed(&begun) < 2)
+        (void)weft_yield();
+    storm_pause_here(3);
+    ASSERT_OK(weft_unlock(&mutex));
+    weft_cancel(a);
+    ASSERT_OK(weft_join(a, first));
+    return weft_join(b, second);
+}
+
+static void cancelled_with_its_turn(struct crew *crew)
+{
+    for (unsigned kinds = 0; kinds < 2; kinds++) {
+        int first = 1, second = 1;
+        begin();
+        ASSERT_OK(weft_join(weft_go(unlocks_and_cancels, kinds & 1, &first, &second), NULL));
+        ASSERT(first == -ECANCELED || (first == 0 && crew->workers > 1));
+        ASSERT_EQ(second, 0);
+        weft_mutex_done(&mutex);
+    }
+}
+
+TEST(mutex_cancelled_with_its_turn)
+{
+    crew_each(cancelled_with_its_turn);
+}
+
 /* A deadline bounds the wait, and then the lock is not taken. */
 static int in_time(void)
 {

@@ -173,4 +173,7 @@ TEST(once_mistakes_are_named)
     expect_told(leaves_without, "a once is left by a thread");
     ASSERT_EQ(weft_once_enter(NULL), -EINVAL);
     ASSERT_EQ(weft_once_leave(NULL, true), -EINVAL);
+    ASSERT_EQ(weft_cell_enter(NULL, NULL), -EINVAL);
+    ASSERT_EQ(weft_cell_leave(NULL, NULL), -EINVAL);
+    ASSERT_NULL(weft_cell_get(NULL));
 }

@@ -336,3 +336,37 @@ TEST(semaphore_cancelled_before_it_begins)
 {
     crew_each(not_begun);
 }
+
+/* In one poll: the first gets its permits, and is cancelled before it can look. On one worker it is never otherwise. */
+static int grants_and_cancels(weft_task *first)
+{
+    while (waiting() < 2)
+        (void)weft_yield();
+    weft_sem_release(&sem, 2);
+    weft_cancel(first);
+    weft_unref(first);
+    return 0;
+}
+
+static void cancelled_with_its_permits(struct crew *crew)
+{
+    for (unsigned kinds = 0; kinds < 4; kinds++) {
+        int first = 1, second = 1;
+        begin(0);
+        weft_task *a = holder(2, 0, kinds & 1);
+        CREW_UNTIL(waiting() == 1);
+        weft_task *b = holder(1, 0, kinds & 2);
+        ASSERT_OK(weft_join(weft_go(grants_and_cancels, weft_ref(a)), NULL));
+        ASSERT_OK(weft_join(a, &first));
+        ASSERT_OK(weft_join(b, &second));
+        ASSERT(first == -ECANCELED || (first == 0 && crew->workers > 1));
+        ASSERT_EQ(second, 0);
+        ASSERT_EQ(weft_sem_permits(&sem), 2);
+        weft_sem_done(&sem);
+    }
+}
+
+TEST(semaphore_cancelled_with_its_permits)
+{
+    crew_each(cancelled_with_its_permits);
+}

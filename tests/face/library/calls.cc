@@ -85,6 +85,37 @@ static int channels()
     CHECK(weft_watch_changed(watch, &seen, &value) == 1 && weft_watch_get(watch, &value) == 1);
     weft_broadcast_free(cast);
     weft_watch_free(watch);
+static weft_mutex mutex = WEFT_MUTEX_INIT;
+static weft_cond cond = WEFT_COND_INIT;
+static weft_rwlock rwlock = WEFT_RWLOCK_INIT;
+static weft_sem sem = WEFT_SEM_INIT(2);
+static weft_notify bell = WEFT_NOTIFY_INIT;
+static weft_event event = WEFT_EVENT_INIT;
+static weft_wg group = WEFT_WG_INIT(1);
+static weft_barrier barrier = WEFT_BARRIER_INIT(1);
+static weft_cell cell = WEFT_CELL_INIT;
+
+static int shares()
+{
+    struct weft_lock lock;
+    struct weft_sem_acquire acquire;
+    struct weft_cond_wait wait;
+    struct weft_sleep s;
+    void *value = nullptr;
+
+    CHECK(weft_all(weft_arm(lock, weft_lock, &mutex), weft_arm(acquire, weft_sem_acquire, &sem, uint64_t{2})) == 0);
+    CHECK(weft_select(weft_arm(wait, weft_cond_wait, &cond, &mutex), weft_arm(s, weft_sleep, weft_us(1))) == 1);
+    CHECK(weft_unlock(&mutex) == 0);
+    weft_sem_release(&sem, 2);
+    CHECK(weft_read_lock(&rwlock) == 0 && weft_read_unlock(&rwlock) == 0);
+    CHECK(weft_write_lock(&rwlock) == 0 && weft_write_unlock(&rwlock) == 0);
+    weft_notify_one(&bell);
+    weft_event_set(&event);
+    weft_wg_finish(&group);
+    CHECK(weft_notify_wait(&bell) == 0 && weft_event_wait(&event) == 0 && weft_wg_wait(&group) == 0);
+    CHECK(weft_barrier_wait(&barrier) == 1);
+    CHECK(weft_cell_enter(&cell, &value) == 1 && weft_cell_leave(&cell, &sem) == 0);
+    CHECK(weft_cell_get(&cell) == &sem);
     return 0;
 }
 
@@ -94,6 +125,7 @@ static int app()
     int r = 1;
     CHECK(weft_join(weft_go(selects), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(channels), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(shares), &r) == 0 && r == 0);
     CHECK(weft_token_hook_off(&hook) == 1);
     weft_token_done(&stop);
     return r;
