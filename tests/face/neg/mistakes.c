@@ -23,6 +23,9 @@ int seven(int a, int b, int c, int d, int e, int g, int h);
 int app_wrong(char *text);
 extern int three;
 extern struct p sp;
+typedef WEFT_CHAN(int) int_chan;
+extern int_chan *ints;
+extern weft_chan *anything;
 
 struct other {
     WEFT_FRAME(int);
@@ -44,6 +47,7 @@ struct a {
     struct numbers g;
     struct weft_select sel;
     struct weft_timeout to;
+    struct weft_send tx;
     weft_task *t;
     int got;
 };
@@ -61,6 +65,12 @@ int calls(void)
 #if MISTAKE == 0
     weft_task *x = weft_go(two, 1, "x"), *y = weft_go(name_of, 3), *z = weft_go(six, 1, 2, 3, 4, 5, 6);
     return weft_join(x, NULL) + weft_join(y, NULL) + weft_join(z, NULL) + weft_run(other, 1) + weft_yield();
+#elif MISTAKE == 63 /* a message of the wrong type. expect: pointer type mismatch */
+    return weft_send(ints, &sp);
+#elif MISTAKE == 64 /* received into the wrong type. expect: pointer type mismatch */
+    return weft_recv(ints, &sp);
+#elif MISTAKE == 65 /* a channel of any type, without a size. expect: weft_chan_new_sized */
+    return weft_chan_new(1, &anything);
 #elif MISTAKE == 1 /* a float parameter, given an int. expect: weft_go_takes_integers_and_pointers_only */
     return weft_detach(weft_go(scale, three));
 #elif MISTAKE == 2 /* a float result. expect: half must return an integer, a pointer or void */
@@ -167,6 +177,12 @@ int calls(void)
 #define A weft_arm(f->s, weft_yield)
 #elif MISTAKE == 49 /* a timeout of no child. expect: incompatible|invalid initializer|initializing */
 #define BODY weft_await(f->to, weft_timeout, weft_ms(5), f->s)
+#elif MISTAKE == 60 /* expect: weft_send.. is for fibers and threads */
+#define BODY f->got = weft_send(ints, &f->got)
+#elif MISTAKE == 61 /* expect: weft_recv.. is for fibers and threads */
+#define BODY f->got = weft_recv(ints, &f->got)
+#elif MISTAKE == 62 /* an awaited message of the wrong type. expect: pointer type mismatch */
+#define BODY weft_await(f->tx, weft_send, weft_on(ints, &sp))
 #elif MISTAKE == 51 /* expect: weft_blocking.. is for fibers and threads */
 #define BODY f->got = weft_blocking(two, 1, "x")
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
