@@ -85,6 +85,9 @@ static int channels()
     CHECK(weft_watch_changed(watch, &seen, &value) == 1 && weft_watch_get(watch, &value) == 1);
     weft_broadcast_free(cast);
     weft_watch_free(watch);
+    return 0;
+}
+
 static weft_mutex mutex = WEFT_MUTEX_INIT;
 static weft_cond cond = WEFT_COND_INIT;
 static weft_rwlock rwlock = WEFT_RWLOCK_INIT;
