@@ -168,7 +168,7 @@ static void deaf_ones(int kind, weft_task *endless)
     }
     for (int i = 0; i < 2 * COUNT; i++)
         weft_cancel(task[i]);
-    CREW_UNTIL(load_relaxed(&told) > 10000); /* many budgets */
+    CREW_UNTIL(load_relaxed(&told) > 3000); /* many budgets */
     for (int i = 0; i < 10; i++)
         ASSERT_OK(weft_join(weft_go(answers_seven), &got));
     ASSERT_OK(weft_join(weft_go(opens_the_gate), &got));
