@@ -34,7 +34,7 @@ for name in $named; do
     case $name in
     weft_* | block_on | budget | next) continue ;; # of the interface, not tests
     esac
-    [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^TEST(_WITH)?\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
+    [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^(TEST(_WITH)?|ON_A_FIBER)\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
 done
 for path in $(grep -o '`tests/[a-z_/]*\.c`' docs/decisions/0004-tokio-behaviours.md | tr -d '`' | sort -u); do
     [ -e "$path" ] || complain "0004 names $path, which is not there"
