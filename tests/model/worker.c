@@ -198,6 +198,7 @@ uint32_t weft__worker_look(struct weft__worker *w) { (void)w; return 0; }
 uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel) { (void)rt; (void)wheel; return 0; }
 int64_t weft__worker_next_look(struct weft__worker *w) { (void)w; return WEFT__NEVER; }
 void weft__worker_look_hurried(struct weft__worker *w) { (void)w; }
+void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task) { (void)deaf; (void)task; unreached(); }
 void weft__stack_magazine_flush(struct weft__stack_magazine *magazine) { (void)magazine; }
 bool weft__monitor_watches(const struct weft_rt *rt) { (void)rt; return true; }
 void weft__monitor_trim(struct weft_rt *rt) { (void)rt; unreached(); }
