@@ -382,7 +382,7 @@ static const struct model_spare spare[] = {
     {"task/state.h", "cas_acq_rel(&task->state, weft__state_claimed(word))",
      "its release: the lock brings the news that the timer has fired"},
     {"task/state.h", "fetch_and_acquire(&task->state, ~0x0004UL)", "the other end of that"},
-    {"task/state.c", "cas_acq_rel(&task->state, cancelled(word))",
+    {"task/state.c", "cas_acq_rel(&task->state, cancelled(word, flags))",
      "its acquire: that the poll before had ended, the lock says too"},
     {NULL, NULL, NULL},
 };
