@@ -43,7 +43,8 @@
     X(PEEK)                                                                                                            \
     X(PIDFD)                                                                                                           \
     X(MEMBARRIER)                                                                                                      \
-    X(URING_SETUP)
+    X(URING_SETUP)                                                                                                     \
+    X(URING_ENTER)
 
 enum weft__fault_kind {
 #define X(name) WEFT__FAULT_##name,

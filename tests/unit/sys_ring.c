@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring: requests are answered with their word, a full queue says so, no answer is lost when there are more than places, what
+ * fails leaves nothing behind and loses nothing.
+ */
+#include "base/fault.h"
+#include "sys/clock.h"
+#include "sys/epoll.h"
+#include "sys/fd.h"
+#include "sys/futex.h"
+#include "sys/ring.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct weft__ring ring_open(uint32_t entries)
+{
+    struct weft__ring ring;
+    int r = weft__ring_open(&ring, entries);
+    if (r == -EPERM || r == -ENOSYS) TEST_SKIP("no io_uring here: %d", r);
+    ASSERT_OK(r);
+    return ring;
+}
+
+static void ask_nop(struct weft__ring *ring, uint64_t data)
+{
+    struct io_uring_sqe *sqe = weft__ring_sqe(ring);
+    ASSERT(sqe);
+    ASSERT_EQ(sqe->user_data, 0);
+    sqe->opcode = IORING_OP_NOP;
+    sqe->user_data = data;
+}
+
+static void ask_read(struct weft__ring *ring, int fd, char *into, uint32_t bytes, uint64_t data)
+{
+    struct io_uring_sqe *sqe = weft__ring_sqe(ring);
+    ASSERT(sqe);
+    sqe->opcode = IORING_OP_READ;
+    sqe->fd = fd;
+    sqe->addr = (uintptr_t)into;
+    sqe->len = bytes;
+    sqe->user_data = data;
+}
+
+/* One answer, waited for by the ring's own readiness. */
+static struct weft__ring_done await_one(struct weft__ring *ring)
+{
+    struct weft__ring_done done;
+    struct epoll_event event;
+    int epoll;
+
+    ASSERT_OK(weft__epoll_open(&epoll));
+    ASSERT_OK(weft__epoll_add(epoll, ring->fd, EPOLLIN, 0));
+    while (weft__ring_reap(ring, &done, 1) == 0)
+        ASSERT_GE(weft__epoll_wait(epoll, &event, 1, WEFT__NEVER), 0);
+    weft__fd_close(epoll);
+    return done;
+}
+
+TEST(ring_answers_with_the_word_of_the_request)
+{
+    struct weft__ring ring = ring_open(8);
+    struct weft__ring_done done[8];
+
+    ASSERT(fcntl(ring.fd, F_GETFD) & FD_CLOEXEC);
+    ASSERT_EQ(weft__ring_submit(&ring), 0);
+    ASSERT(!weft__ring_due(&ring));
+    for (uint64_t i = 0; i < 5; i++)
+        ask_nop(&ring, UINT64_C(0x123456789abcde00) + i);
+    ASSERT_EQ(weft__ring_unsubmitted(&ring), 5);
+    ASSERT_EQ(weft__ring_submit(&ring), 5);
+    ASSERT_EQ(weft__ring_unsubmitted(&ring), 0);
+    ASSERT(weft__ring_due(&ring));
+    ASSERT_EQ(weft__ring_reap(&ring, done, 3), 3);
+    ASSERT_EQ(weft__ring_reap(&ring, done + 3, 5), 2);
+    for (uint64_t i = 0; i < 5; i++) {
+        ASSERT(done[i].data == UINT64_C(0x123456789abcde00) + i);
+        ASSERT_EQ(done[i].result, 0);
+    }
+    ASSERT_EQ(weft__ring_reap(&ring, done, 8), 0);
+    ASSERT(!weft__ring_due(&ring));
+    weft__ring_close(&ring);
+    weft__ring_close(&ring); /* one that is not open is fine */
+}
+
+TEST(ring_reads_a_file_into_a_buffer)
+{
+    struct weft__ring ring = ring_open(2);
+    char path[] = "/tmp/weft-ring-XXXXXX";
+    char read[16] = {0};
+    int fd = mkstemp(path);
+
+    ASSERT_GE(fd, 0);
+    ASSERT_OK(unlink(path));
+    ASSERT_EQ(pwrite(fd, "ten bytes.", 10, 0), 10);
+    ask_read(&ring, fd, read, sizeof(read), 7);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    struct weft__ring_done done = await_one(&ring);
+    ASSERT_EQ(done.data, 7);
+    ASSERT_EQ(done.result, 10);
+    ASSERT(memcmp(read, "ten bytes.", 10) == 0);
+    weft__fd_close(fd);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_says_when_it_is_full)
+{
+    struct weft__ring ring = ring_open(4);
+    struct weft__ring_done done[8];
+
+    for (int round = 0; round < 3; round++) { /* also across its end */
+        for (uint64_t i = 0; i < 4; i++)
+            ask_nop(&ring, i);
+        ASSERT(!weft__ring_sqe(&ring));
+        ASSERT_EQ(weft__ring_submit(&ring), 4);
+        ASSERT_EQ(weft__ring_reap(&ring, done, 8), 4);
+        ask_nop(&ring, 9);
+        ASSERT_EQ(weft__ring_submit(&ring), 1);
+        ASSERT_EQ(weft__ring_reap(&ring, done, 8), 1);
+        ASSERT_EQ(done[0].data, 9);
+    }
+    weft__ring_close(&ring);
+}
+
+/* There are places for 8 answers; 64 come before one is fetched. Each is there, once. */
+TEST(ring_loses_no_answer_beyond_its_places)
+{
+    struct weft__ring ring = ring_open(4);
+    struct weft__ring_done done[3];
+    uint64_t seen = 0;
+    uint32_t asked = 0;
+    uint32_t got = 0;
+
+    while (asked < 64) {
+        ask_nop(&ring, asked);
+        int r = weft__ring_submit(&ring);
+        if (r == -EBUSY) break; /* kernels that want them fetched before they take more */
+        ASSERT_EQ(r, 1);
+        asked++;
+    }
+    ASSERT_GE(asked, 8);
+    for (uint32_t n; (n = weft__ring_reap(&ring, done, 3)) > 0; got += n)
+        for (uint32_t i = 0; i < n; i++) {
+            ASSERT(!(seen & UINT64_C(1) << done[i].data));
+            seen |= UINT64_C(1) << done[i].data;
+        }
+    ASSERT_EQ(got, asked);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_cancels_what_waits)
+{
+    struct weft__ring ring = ring_open(4);
+    struct weft__ring_done done;
+    int ends[2];
+    char byte;
+
+    ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    ask_read(&ring, ends[0], &byte, 1, 1);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT_EQ(weft__ring_reap(&ring, &done, 1), 0);
+    struct io_uring_sqe *sqe = weft__ring_sqe(&ring);
+    sqe->opcode = IORING_OP_ASYNC_CANCEL;
+    sqe->fd = -1;
+    sqe->addr = 1;
+    sqe->user_data = 2;
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    for (int i = 0; i < 2; i++) {
+        done = await_one(&ring);
+        ASSERT_EQ(done.result, done.data == 1 ? -ECANCELED : 0);
+    }
+    weft__fd_close(ends[0]);
+    weft__fd_close(ends[1]);
+    weft__ring_close(&ring);
+}
+
+static void *reap_here(void *arg)
+{
+    struct weft__ring_done done = await_one(arg);
+    ASSERT_EQ(done.data, 5);
+    ASSERT_EQ(done.result, 1);
+    return NULL;
+}
+
+/* Whoever submitted sits elsewhere: another thread fetches the answer. */
+TEST(ring_answers_another_thread_than_the_one_that_asked)
+{
+    struct weft__ring ring = ring_open(4);
+    pthread_t thread;
+    int ends[2];
+    char byte = 0;
+
+    ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    ask_read(&ring, ends[0], &byte, 1, 5);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT_OK(pthread_create(&thread, NULL, reap_here, &ring));
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    pthread_join(thread, NULL);
+    ASSERT_EQ(byte, 'x');
+    weft__fd_close(ends[0]);
+    weft__fd_close(ends[1]);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_probe_says_what_the_kernel_knows)
+{
+    struct weft__ring ring = ring_open(2);
+    ASSERT_OK(weft__ring_probe(&ring, IORING_OP_READ));
+    ASSERT_EQ(weft__ring_probe(&ring, 250), -EOPNOTSUPP);
+    weft__ring_close(&ring);
+    ASSERT_LE(weft__ring_probe(&ring, IORING_OP_READ), -1);
+}
+
+TEST(ring_refuses_no_entries)
+{
+    struct weft__ring ring;
+    struct weft__ring there = ring_open(2);
+    ASSERT_EQ(weft__ring_open(&ring, 0), -EINVAL);
+    ASSERT_EQ(ring.fd, -1);
+    weft__ring_close(&there);
+}
+
+#if defined(WEFT_FAULTS)
+
+TEST(ring_fails_to_open_when_told)
+{
+    static const int errors[] = {-ENOMEM, -EPERM, -ENOSYS, -EMFILE};
+    struct weft__ring ring = ring_open(2);
+    weft__ring_close(&ring);
+
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, errors[i]);
+        ASSERT_EQ(weft__ring_open(&ring, 2), errors[i]);
+        ASSERT_EQ(ring.fd, -1);
+    }
+    for (uint32_t nth = 1; nth <= 2; nth++) {
+        weft__fault_arm(WEFT__FAULT_MMAP, nth, 1, -ENOMEM);
+        ASSERT_EQ(weft__ring_open(&ring, 2), -ENOMEM);
+        ASSERT_EQ(ring.fd, -1);
+    }
+}
+
+/* A kernel that does not know the flags is asked without. */
+TEST(ring_opens_on_an_older_kernel)
+{
+    struct weft__ring_done done;
+    struct weft__ring probe = ring_open(2);
+    weft__ring_close(&probe);
+    weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, -EINVAL);
+    struct weft__ring ring = ring_open(2);
+    ask_nop(&ring, 3);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT_EQ(weft__ring_reap(&ring, &done, 1), 1);
+    ASSERT_EQ(done.data, 3);
+    weft__ring_close(&ring);
+}
+
+/* The kernel is short of memory for a while: requests stay where they are. */
+TEST(ring_keeps_what_the_kernel_does_not_take)
+{
+    struct weft__ring ring = ring_open(4);
+    struct weft__ring_done done[4];
+
+    ask_nop(&ring, 1);
+    ask_nop(&ring, 2);
+    weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 2, -EAGAIN);
+    ASSERT_EQ(weft__ring_submit(&ring), -EAGAIN);
+    ASSERT_EQ(weft__ring_unsubmitted(&ring), 2);
+    ask_nop(&ring, 3);
+    ASSERT_EQ(weft__ring_submit(&ring), -EAGAIN);
+    ASSERT_EQ(weft__ring_submit(&ring), 3);
+    ASSERT_EQ(weft__ring_reap(&ring, done, 4), 3);
+    for (int i = 0; i < 3; i++)
+        ASSERT_EQ(done[i].data, (uint64_t)i + 1);
+    weft__ring_close(&ring);
+}
+
+#endif
