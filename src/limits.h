@@ -154,6 +154,9 @@
 /* The largest text file the library reads whole. What it reads is a table of mounts: doubled, a hostile one costs twice the memory. */
 #define WEFT__SLURP_BYTES_MAX (16 * 1024 * 1024)
 
+/* Of a directory, how much is fetched at once: some 800 entries. Doubled: half the calls, and twice the memory of each open one. */
+#define WEFT__DIR_PAGE_BYTES (32 * 1024)
+
 /* Threads of a blocking pool that can be asked for; what Linux gives a process by default. Doubled: a number that somebody mistyped is taken for a wish. */
 #define WEFT__BLOCKING_THREADS_MAX 32768
 

@@ -35,6 +35,9 @@ typedef struct weft_allocator {
  * Returns 0; -EBUSY: the library has used memory already, or has an allocator; -EINVAL: NULL, or a function is missing. */
 WEFT_API int weft_set_allocator(const weft_allocator *allocator);
 
+/* Takes memory that the library gave with these words, "for weft_free". NULL is fine. Context: anywhere but in a signal handler. */
+WEFT_API void weft_free(void *memory);
+
 #ifdef __cplusplus
 }
 #endif

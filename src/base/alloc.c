@@ -58,6 +58,11 @@ static const weft_allocator *replacement(void)
     return a == &heap ? NULL : a;
 }
 
+void weft_free(void *memory)
+{
+    weft__free(memory);
+}
+
 bool weft__alloc_replaced(void)
 {
     return replacement() != NULL;

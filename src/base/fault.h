@@ -39,6 +39,7 @@
     X(TIMERFD)                                                                                                         \
     X(OPEN)                                                                                                            \
     X(READ)                                                                                                            \
+    X(FILE)                                                                                                            \
     X(WRITE)                                                                                                           \
     X(PEEK)                                                                                                            \
     X(PIDFD)                                                                                                           \

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * op - a request about files (sys/file.h) on its way: tried on the spot, else done by a thread that may block.
+ *
+ *     poll, first        told to stop: its reason, and nothing was begun
+ *                        a read of what is in memory: READY, in the poll
+ *                        else the request is a job of the blocking pool (weft/blocking.h), which wakes the task
+ *     poll, told to stop   queued: it never runs. Running: it is waited for; one that goes by pieces stops between two
+ * A plain thread without a runtime does it by itself: it may block.
+ *
+ * BORROWING requests lie in the frame, which waits for them. OWNING ones are given up at once: they lie on the heap with all
+ * that they point at, and what comes of them is disposed of (an fd is closed).
+ *
+ * Threads: the task that polls; the request is the pool's while its job runs.
+ */
+#ifndef WEFT_FS_OP_H
+#define WEFT_FS_OP_H
+
+#include "sys/file.h"
+#include "task/call.h"
+#include "types.h"
+
+#include <weft/blocking.h>
+#include <weft/file.h>
+
+#include <errno.h>
+
+struct weft_file {
+    int fd;                 /* constant */
+    _Atomic uint32_t users; /* its owner, and the operations under way [file-users] */
+};
+
+struct weft__fs_state {
+    struct weft__file_req req;
+    struct weft_blocking job;
+    struct weft_file *file; /* used meanwhile; NULL: none */
+    struct weft__fs_given *given; /* an owning request; NULL: it borrows, and `req` is it */
+};
+_Static_assert(sizeof(struct weft__fs_state) <= sizeof(struct weft__fs_op), "it fits its place");
+
+/* An owning request: opens something. */
+struct weft__fs_given {
+    struct weft__file_req req; /* its path is behind it */
+    void *room;                /* for what will be made of the fd: there is no error left when it is open */
+    char path[];
+};
+
+/* Begin a request that borrows, of `file` if it is not NULL. */
+void weft__fs_begin(struct weft__fs_op *op, struct weft_file *file, const struct weft__file_req *req);
+
+/* Begin one that is given what it needs: opens `path`. Takes `room` (NULL: there was no memory). Returns 0; -ENOMEM. */
+int weft__fs_give(struct weft__fs_op *op, const struct weft__file_req *req, void *room);
+
+/* Both are polled to their end by this. READY: *ret. */
+weft_poll weft__fs_poll(struct weft__fs_op *op, const char *name, weft_cx *cx, int64_t *ret);
+
+/* Of a given one that is READY with an fd: its room back. */
+void *weft__fs_room(struct weft__fs_op *op);
+
+/* Of one that borrows, READY. */
+const struct weft__file_req *weft__fs_req(struct weft__fs_op *op);
+
+/* The last user of a file closes it. */
+void weft__file_drop(struct weft_file *file);
+
+/* ---- operations --------------------------------------------------------------------------------------
+ *
+ *     WEFT__FS_OPERATION(weft_fs_mkdir, f->path, NULL, .op = WEFT__FILE_MKDIR, .path = f->path, .mode = f->mode)
+ *     int weft__fs_mkdir(const char *path, mode_t mode) { return WEFT__FS_CALL(weft_fs_mkdir, .path = path, .mode = mode); }
+ * A frame begins when its weft__at is 0; `sound`: its arguments make sense. Over, it can begin anew. */
+enum { WEFT__FS_BEGUN = 1 }; /* odd, as it must be */
+
+#define WEFT__FS_OPERATION(name, sound, file, ...)                                                 \
+    weft_poll name##_poll(void *frame, weft_cx *cx)                                                \
+    {                                                                                              \
+        struct name *f = frame;                                                                    \
+        int64_t answer = -EINVAL;                                                                  \
+        if (!f->weft__at && (sound)) {                                                             \
+            weft__fs_begin(&f->weft__op, file, &(struct weft__file_req){__VA_ARGS__});             \
+            f->weft__at = WEFT__FS_BEGUN;                                                          \
+        }                                                                                          \
+        if (f->weft__at && weft__fs_poll(&f->weft__op, #name, cx, &answer) == WEFT_PENDING)        \
+            return WEFT_PENDING;                                                                   \
+        f->weft__at = 0;                                                                           \
+        f->ret = (__typeof__(f->ret))answer;                                                       \
+        return WEFT_READY;                                                                         \
+    }
+
+#define WEFT__FS_CALL(name, ...)                                                                   \
+    ({                                                                                             \
+        struct name f_ = {__VA_ARGS__};                                                            \
+        int r_ = weft__run_from(name##_poll, &f_, __builtin_return_address(0));                    \
+        r_ < 0 ? r_ : f_.ret;                                                                      \
+    })
+
+#endif
