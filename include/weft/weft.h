@@ -22,5 +22,6 @@
 #include <weft/cast.h>
 #include <weft/lock.h>
 #include <weft/sync.h>
+#include <weft/scope.h>
 
 #endif
