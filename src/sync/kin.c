@@ -55,7 +55,7 @@ static bool has_room(const struct weft__kin *kin)
 }
 
 /* Holds: the lock. All waiters of a list of ours get their turn. */
-static void give_turns(struct weft__kin *kin, struct weft__link *head,
+static void turns_to_all(struct weft__kin *kin, struct weft__link *head,
                        struct weft__wake_chain *chain)
 {
     for (struct weft__link *it; (it = weft__list_pop_front(head));) {
@@ -104,7 +104,7 @@ static bool stop(struct weft__kin *kin, int why, int error, struct weft__wake_ch
         if (weft__state_cancel_for(child, why) == WEFT__STATE_ENQUEUE)
             weft__wake_chain_add(chain, child);
     }
-    give_turns(kin, &kin->bodies, chain);
+    turns_to_all(kin, &kin->bodies, chain);
     return true;
 }
 
@@ -152,7 +152,7 @@ static void count_down_unlock(struct weft__kin *kin)
     uint32_t count = count_of(kin) - 1;
 
     count_set(kin, count);
-    if (count == 0) give_turns(kin, &kin->ends, &chain);
+    if (count == 0) turns_to_all(kin, &kin->ends, &chain);
     if (has_room(kin)) (void)weft__waitlist_give_turn(&kin->list, &chain);
     unlock_push(kin, &chain);
 }
