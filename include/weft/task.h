@@ -52,6 +52,7 @@ typedef struct weft_spawn_opts {
                            local */
     bool unbudgeted;    /* its polls have no budget: what it awaits never makes it yield, and others may wait for long */
     weft_pool *pool;    /* borrowed for the task's life: where its memory is (pool.h); NULL: the runtime's own */
+    void *weft__scope WEFT__ZERO; /* of the forms that end in _in (scope.h) */
 } weft_spawn_opts;
 
 /* A block for the task: its frame is to be filled in before weft__task_start. NULL: out of memory, no runtime, or it

@@ -22,6 +22,7 @@
 #include <weft/cast.h>
 #include <weft/lock.h>
 #include <weft/sync.h>
+#include <weft/scope.h>
 #include <weft/file.h>
 
 #endif

@@ -5,6 +5,7 @@
 #include "sched/deaf.h"
 
 #include "sched/sched.h"
+#include "sync/kin.h"
 #include "sys/clock.h"
 
 #include <stdio.h>
@@ -13,6 +14,9 @@
 
 /* Who has not been seen for this part of the time has listened meanwhile, or slept. */
 #define PAUSE_PART 10
+
+/* Characters of a scope's place; a longer one is cut. */
+#define SCOPE_BYTES 160
 
 void weft__deaf_init(struct weft__deaf *deaf)
 {
@@ -54,6 +58,16 @@ static bool first_of(struct weft__deaf *deaf, const struct weft_site *site)
     return true;
 }
 
+/* The scope whose end it holds up; it is there as long as the task is. */
+static const char *scope_text(char *into, const struct weft_task *task)
+{
+    const struct weft__kin *kin = weft__kin_of(task);
+
+    if (!kin || !kin->file) return "";
+    (void)snprintf(into, SCOPE_BYTES, ", in the scope of %s:%u", kin->file, kin->line);
+    return into;
+}
+
 void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task)
 {
     const struct weft_site *site = task->site;
@@ -64,8 +78,10 @@ void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task)
     bool name_it = for_ns >= deaf->after_ns && first_of(deaf, site);
     weft__lock_drop(&deaf->lock);
     if (!name_it) return;
+    char scope[SCOPE_BYTES];
     fprintf(
         stderr,
-        "weft: task '%s' (spawned at %s:%u) was told to stop, and goes on: for %lld ms it has not looked at what its waits answer\n",
-        weft__name_of(task), site->file, site->line, (long long)(for_ns / 1000000));
+        "weft: task '%s' (spawned at %s:%u%s) was told to stop, and goes on: for %lld ms it has not looked at what its waits answer\n",
+        weft__name_of(task), site->file, site->line, scope_text(scope, task),
+        (long long)(for_ns / 1000000));
 }

@@ -4,6 +4,7 @@
  */
 #include "sched/poll.h"
 
+#include "sync/kin.h"
 #include "task/local.h"
 #include "task/watchers.h"
 
@@ -58,4 +59,50 @@ void weft__poll_finish_seen(struct weft__worker *w, struct weft_task *task, uint
     if (__builtin_expect(done.watched, 0)) weft__watchers_wake(task, &weft__sched);
     if (__builtin_expect(failure != 0, 0)) weft__unread_add(&w->rt->unread, site, failure);
     if (done.free) weft__task_free_on(w, task);
+}
+
+/* ---- a scope's child ---- */
+
+/* It did what it was there for: not to have been stopped is more than not to have failed. */
+static bool has_succeeded(struct weft_task *task)
+{
+    return task->site->ret_signed ? result_of(task) >= 0 : !weft__fiber_never_ran(task);
+}
+
+/* What its scope has to know before it can be over. */
+static void tell_scope(struct weft__worker *w, struct weft__kin *kin, struct weft_task *task)
+{
+    int64_t failure = weft__poll_may_have_failed(task) ? weft__task_failure(task) : 0;
+
+    if (kin->policy == WEFT__KIN_FIRST && has_succeeded(task)) weft__kin_wins(kin);
+    if (failure && !weft__kin_fails(kin, (int)failure))
+        weft__unread_add(&w->rt->unread, task->site, failure);
+}
+
+/* Others refer to it, or its memory is the program's: when the scope is over it is complete, and its block given back. */
+static void finish_before_scope(struct weft__worker *w, struct weft__kin *kin,
+                                struct weft_task *task, uint64_t word)
+{
+    struct weft__join_done done;
+
+    weft__kin_unlink(kin, task);
+    while (!weft__join_end(task, &word, &done)) {
+    }
+    if (done.watched) weft__watchers_wake(task, &weft__sched);
+    if (done.free) weft__task_free_on(w, task);
+    weft__kin_count_down(kin);
+}
+
+void weft__poll_finish_scoped(struct weft__worker *w, struct weft_task *task)
+{
+    struct weft__kin *kin = weft__kin_of(task);
+
+    tell_scope(w, kin, task);
+    uint64_t word = weft__join_ending(task);
+    if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) || weft__slab_pooled(task)) {
+        finish_before_scope(w, kin, task, word);
+        return;
+    }
+    weft__kin_leave(kin, task);
+    weft__poll_bury(w, task, word);
 }

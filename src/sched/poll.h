@@ -24,6 +24,7 @@
 void weft__poll_end_locals(struct weft__worker *w, struct weft_task *task);
 void weft__poll_tell_end(struct weft__worker *w, const struct weft_task *task);
 void weft__poll_finish_seen(struct weft__worker *w, struct weft_task *task, uint64_t word);
+void weft__poll_finish_scoped(struct weft__worker *w, struct weft_task *task);
 
 /* What few tasks are. Gives the frame. */
 static inline void *weft__poll_unusual(struct weft_task *task, struct weft_cx *cx)
@@ -97,6 +98,10 @@ static inline void weft__poll_bury(struct weft__worker *w, struct weft_task *tas
 /* Behind weft__poll_ready. */
 static inline void weft__poll_finish(struct weft__worker *w, struct weft_task *task)
 {
+    if (__builtin_expect(task->scope != 0, 0)) {
+        weft__poll_finish_scoped(w, task);
+        return;
+    }
     uint64_t word = weft__join_ending(task);
     if ((word & (WEFT__STATE_REFS | WEFT__STATE_WATCHED)) == 0) {
         if (!weft__poll_may_have_failed(task)) {

@@ -10,6 +10,7 @@
 #include "sched/gate.h"
 #include "sched/pool.h"
 #include "sched/sched.h"
+#include "sync/kin.h"
 #include "task/ext.h"
 
 #include <errno.h>
@@ -28,19 +29,30 @@ static struct weft__worker *own_worker(struct weft_rt *rt)
     return w && w->rt == rt ? w : NULL;
 }
 
-static size_t block_bytes(const struct weft_site *site)
+static inline bool is_scoped(const weft_spawn_opts *opts)
 {
-    size_t frame = site->frame_bytes <= WEFT__FRAME_MAX ? site->frame_bytes : sizeof(void *);
+    return opts && opts->weft__scope;
+}
+
+/* With the tail, if it has one. */
+static size_t frame_bytes(const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    return is_scoped(opts) ? weft__tail_at(site) + WEFT__TAIL_BYTES : site->frame_bytes;
+}
+
+static size_t block_bytes(const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    size_t frame = site->frame_bytes <= WEFT__FRAME_MAX ? frame_bytes(site, opts) : sizeof(void *);
     return sizeof(struct weft_task) + frame;
 }
 
 /* ---- birth ---- */
 
-static bool frame_box(struct weft_task *task)
+static bool frame_box(struct weft_task *task, const weft_spawn_opts *opts)
 {
     if (task->site->frame_bytes <= WEFT__FRAME_MAX) return true;
     void **box = (void *)(task + 1);
-    *box = weft__alloc_aligned(task->site->frame_bytes, 16);
+    *box = weft__alloc_aligned(frame_bytes(task->site, opts), 16);
     return *box != NULL;
 }
 
@@ -91,11 +103,12 @@ static uint32_t place_of(struct weft_rt *rt, struct weft__worker *w, const struc
 
 static struct weft_task *block_new(struct weft_rt *rt, struct weft__worker *w, const struct weft_site *site, const weft_spawn_opts *opts)
 {
-    struct weft_task *task = w ? weft__slab_alloc(&w->slab, block_bytes(site)) : block_from_guest(rt, block_bytes(site));
+    size_t bytes = block_bytes(site, opts);
+    struct weft_task *task = w ? weft__slab_alloc(&w->slab, bytes) : block_from_guest(rt, bytes);
     if (!task) return NULL;
     header_init(task, site, place_of(rt, w, site, opts), NULL);
     if (!ext_new(rt, task, opts)) goto out_block;
-    if (!frame_box(task)) goto out_ext;
+    if (!frame_box(task, opts)) goto out_ext;
     return task;
 
 out_ext:
@@ -184,7 +197,8 @@ static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
     struct weft__worker *w = own_worker(rt);
 
     store_relaxed(&task->wait, 0); /* relaxed: as in header_init */
-    weft__state_init(task, 1);
+    weft__state_init(task, task->scope ? 0 : 1);
+    if (task->scope) weft__kin_add(weft__kin_of(task), task);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
     if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
     /* The hook or an argument forked, and this is the child. Nobody runs the task, and what its push would take may be held for ever. */
@@ -216,6 +230,65 @@ weft_task *weft__task_start(weft_task *task)
     if (!weft__slot_empty(&w->next)) return push_before_others(w, task);
     weft__worker_push_next(w, task);
     return task;
+}
+
+/* ---- the same in a scope ---- */
+
+static struct weft_task *scoped(struct weft_task *task, struct weft__kin *kin)
+{
+    if (task) task->scope = (uintptr_t)kin;
+    return task;
+}
+
+static struct weft_task *task_new_in_slow(struct weft__kin *kin, struct weft__worker *w,
+                                          const struct weft_site *site, const weft_spawn_opts *opts)
+{
+    weft_spawn_opts with = opts ? *opts : (weft_spawn_opts){.rt = NULL};
+    with.weft__scope = kin;
+    return scoped(task_new_slow(w, site, &with), kin);
+}
+
+struct weft_task *weft__task_new_in(struct weft__kin *kin, const struct weft_site *site,
+                                    const weft_spawn_opts *opts)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (!w || opts || site->frame_bytes > WEFT__FRAME_MAX)
+        return task_new_in_slow(kin, w, site, opts);
+    struct weft_task *task =
+        weft__slab_alloc(&w->slab, sizeof(*task) + weft__tail_at(site) + WEFT__TAIL_BYTES);
+    if (__builtin_expect(!task, 0)) return NULL;
+    header_init(task, site, 0, w);
+    return scoped(task, kin);
+}
+
+int weft__task_why_not(const weft_spawn_opts *opts)
+{
+    if (opts && !weft__place_is_sound(opts)) return -EINVAL;
+    struct weft__worker *w = weft__here()->worker;
+    struct weft_rt *rt = opts && opts->pool ? weft__pool_rt(opts->pool)
+                         : opts             ? weft__place_rt(opts)
+                                            : NULL;
+    if (!rt) rt = w ? w->rt : weft_rt_current();
+    if (!rt) return -ENXIO;
+    bool shut = !own_worker(rt) &&
+                load_relaxed(&rt->stage) != WEFT__OPEN; /* relaxed: what refused it has seen it */
+    return shut ? -ESHUTDOWN : -ENOMEM;
+}
+
+void weft__task_start_in(struct weft_task *task)
+{
+    struct weft__worker *w = weft__here()->worker;
+    bool plain = w && load_relaxed(&task->wait) == (uintptr_t)w &&
+                 !w->task_hooks;                               /* relaxed: not published yet */
+    if (!plain || load_relaxed(&w->rt->stage) != WEFT__OPEN) { /* relaxed: as in task_start_slow */
+        (void)task_start_slow(task);
+        return;
+    }
+    store_relaxed(&task->wait, 0); /* relaxed: as in header_init */
+    weft__state_init(task, 0);
+    weft__kin_add(weft__kin_of(task), task);
+    weft__tally(&w->counts.spawned, 1);
+    weft__worker_push_next(w, task);
 }
 
 /* ---- end ---- */

@@ -196,6 +196,11 @@ static int refuse(const struct weft_task *task, const void *caller)
     return -EDEADLK;
 }
 
+bool weft__run_is_refused(void)
+{
+    return inside_a_poll(weft__here());
+}
+
 /* ---- the door ------------------------------------------------------------------------------------ */
 
 int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)

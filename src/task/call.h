@@ -29,4 +29,7 @@
  * weft__run (weft/future.h) is the same for weft_run. */
 int weft__run_from(weft_pollfn *poll, void *frame, const void *caller);
 
+/* Would it be refused here? */
+bool weft__run_is_refused(void);
+
 #endif

@@ -15,10 +15,13 @@ static bool left_a_worker;
 static const struct weft_site
     *left_task; /* of the task that forked; NULL: a hook of the worker did */
 
+uint32_t weft__forks;
+
 void weft__orphan_here(void)
 {
     struct weft__here *here = weft__here();
 
+    weft__forks++;
     here->entered = NULL;
     if (!here->worker) return;
     left_a_worker = true;

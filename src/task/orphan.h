@@ -17,8 +17,14 @@
 #ifndef WEFT_TASK_ORPHAN_H
 #define WEFT_TASK_ORPHAN_H
 
+#include <stdint.h>
+
 /* The exit code of a child that went back: EX_SOFTWARE, as the shell's tools have it. */
 #define WEFT__ORPHAN_CODE 70
+
+/* How many forks lie between the first process and this one: what was made before the last of them belongs to a parent.
+ * Written while the process has one thread. */
+extern uint32_t weft__forks __attribute__((visibility("hidden")));
 
 /* In the child, right after fork. */
 void weft__orphan_here(void);

@@ -68,6 +68,7 @@ void weft__region_enter(struct weft__region *region)
     struct weft__region **chain = chain_here();
     region->fiber = weft__here()->fiber;
     region->outer = *chain;
+    region->relays = region->told || (region->outer && region->outer->relays);
     *chain = region;
 }
 
@@ -95,6 +96,15 @@ static int look_at_all(struct weft__region *innermost, weft_cx *cx)
     return cx->why ? cx->why : why;
 }
 
+/* Those who relay hear what comes from further out, each up to the nearest shield around itself. */
+static __attribute__((noinline)) void tell_all(struct weft__region *innermost, weft_cx *cx)
+{
+    for (struct weft__region *r = innermost; r && r->relays; r = r->outer) {
+        int why = r->told ? look_at_all(r->outer, cx) : 0;
+        if (why) r->told(r, why);
+    }
+}
+
 /* All of them. True: one that is heard asks now. */
 static bool begin_all(struct weft__region *innermost, weft_cx *cx)
 {
@@ -115,6 +125,7 @@ weft_poll weft__regions_poll(struct weft__region *innermost, weft_pollfn *poll, 
     weft_poll answer;
 
     do { /* again at most once for each region: what asks has begun */
+        if (__builtin_expect(innermost && innermost->relays, 0)) tell_all(innermost, cx);
         cx->why = look_at_all(innermost, cx);
         answer = poll(frame, cx);
         cx->why = outer;

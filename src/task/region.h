@@ -24,6 +24,8 @@
  * comes later brings another poll. One that begins behind the poll, and is over at once, has the poll
  * done again.
  * All that lie outside of one that is begun are begun, too, shields or not: their time runs.
+ * TOLD  A scope has children beside the one who is inside: it is told what lies further out asks for before each poll
+ * inside, also when a shield between the two keeps that poll from hearing it.
  *
  * On a fiber the chain is the fiber's. On a plain thread it is the thread's, and each call has a waker
  * of its own; so what a call begins it pauses before it returns. A stackless function has no chain: a
@@ -45,8 +47,11 @@ struct weft__region {
     struct weft__fiber *fiber;  /* whose block it is; NULL: a thread's, or a combinator's */
     weft_pollfn *poll;          /* its leaf, which knows the probe; NULL: it never asks */
     void *leaf;
+    /* What lies further out asks for `why`; NULL: nobody wants to know. */
+    void (*told)(struct weft__region *region, int why);
     int why;     /* what it asks with: -ECANCELED or -ETIME */
     bool shield; /* what lies further out is not heard inside */
+    bool relays; /* this one, or one further out, has a `told` */
     bool begun;
     bool asks;
 };

@@ -92,8 +92,10 @@ void weft__waker_wake(struct weft_waker waker, const struct weft__sched *sched)
     weft__waker_push(weft__waker_claim(waker), sched);
 }
 
-static void chain_add_task(struct weft__wake_chain *chain, struct weft_task *task)
+void weft__wake_chain_add(struct weft__wake_chain *chain, struct weft_task *claimed)
 {
+    struct weft_task *task = claimed;
+
     /* relaxed, both: the claim gave us the link, the push publishes it */
     store_relaxed(&task->link, NULL);
     if (chain->last) {
@@ -119,7 +121,7 @@ void weft__wake_chain_claim(struct weft__wake_chain *chain, struct weft_waker wa
     if (weft__waker_foreign(claimed)) {
         chain_add_foreign(chain, weft__waker_foreign(claimed));
     } else {
-        chain_add_task(chain, weft__waker_task(claimed));
+        weft__wake_chain_add(chain, weft__waker_task(claimed));
     }
 }
 

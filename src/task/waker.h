@@ -125,6 +125,9 @@ void weft__waker_wake(struct weft_waker waker, const struct weft__sched *sched);
 /* Claims, and puts the claimed waker, if it is one, at the chain's end. */
 void weft__wake_chain_claim(struct weft__wake_chain *chain, struct weft_waker waker);
 
+/* Puts a task that was claimed already at the chain's end: by a cancel that answered ENQUEUE. */
+void weft__wake_chain_add(struct weft__wake_chain *chain, struct weft_task *claimed);
+
 /* Takes the whole chain to where it runs, first claimed first; it is empty afterwards. Holds: no
  * lock. */
 void weft__wake_chain_push(struct weft__wake_chain *chain, const struct weft__sched *sched);

@@ -294,8 +294,10 @@ bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading
     weft__link_init(&reading->gathered);
     weft__lock_take_brief(&wheel->lock);
     weft__list_splice_back(&reading->gathered, &wheel->fresh);
+    /* Under the lock: who cancels the last of them meanwhile writes to the list's head, which goes if this says "none". */
+    bool some = !weft__list_empty(&reading->gathered);
     weft__lock_drop_brief(&wheel->lock);
-    return !weft__list_empty(&reading->gathered);
+    return some;
 }
 
 /* Holds: the lock. What this turn could not stamp is fresh again, before what came since. */
