@@ -22,5 +22,7 @@
 #include <weft/cast.h>
 #include <weft/lock.h>
 #include <weft/sync.h>
+#include <weft/set.h>
+#include <weft/tracker.h>
 
 #endif
