@@ -9,7 +9,7 @@
  * A task that is counted is a member (flow/member.h): at its end its handle is dropped first, and then it is counted off; so the memory of all is
  * free when the wait is over.
  *
- * Threads: any. LOCK ORDER: its wait list alone. Pairs: [tracker] leave -> the one who brings it to CLOSED, who wakes.
+ * Threads: any. LOCK ORDER: its wait list alone. Pairs: [tracker] count_down -> the one who brings it to CLOSED, who wakes.
  * Rejected: a wait group (sync/event.c) and a flag beside it (between the look at one and the other both may change).
  */
 #include "flow/member.h"
@@ -49,7 +49,7 @@ static bool count_down(struct tracker *t)
     do {
         weft_assert(word >= ONE); /* more have left than entered */
         if (word == (ONE | CLOSED)) return false;
-        /* [tracker] with leave, the last one, and close: what was done */
+        /* [tracker] with leave, by the last one, and close: what was done */
     } while (!cas_release(&t->word, &word, word - ONE));
     return true;
 }
@@ -70,8 +70,8 @@ void weft_tracker_leave(weft_tracker *tracker)
 
     if (count_down(t)) return;
     weft__leaf_lock(&t->list);
-    /* [tracker] with count_down, and with leave before: whoever is woken sees it all */
-    uint64_t word = fetch_sub_acq_rel(&t->word, ONE);
+    /* [tracker] with count_down: whoever is woken sees it all; what this one did is published by the lock */
+    uint64_t word = fetch_sub_acquire(&t->word, ONE);
     weft_assert(word >= ONE); /* as above */
     unlock_and_let_through(t, word - ONE);
 }
@@ -81,7 +81,7 @@ bool weft_tracker_close(weft_tracker *tracker)
     struct tracker *t = tracker_of(tracker);
 
     weft__leaf_lock(&t->list);
-    uint64_t word = fetch_or_acq_rel(&t->word, CLOSED); /* [tracker] with count_down, as above */
+    uint64_t word = fetch_or_acquire(&t->word, CLOSED); /* [tracker] with count_down, as above */
     unlock_and_let_through(t, word | CLOSED);
     return !(word & CLOSED);
 }
