@@ -24,5 +24,7 @@
 #include <weft/sync.h>
 #include <weft/scope.h>
 #include <weft/file.h>
+#include <weft/set.h>
+#include <weft/tracker.h>
 
 #endif

@@ -26,6 +26,8 @@ extern struct p sp;
 typedef WEFT_CHAN(int) int_chan;
 extern int_chan *ints;
 extern weft_chan *anything;
+typedef WEFT_SET(int) int_set;
+extern int_set set_of_ints;
 
 struct other {
     WEFT_FRAME(int);
@@ -48,6 +50,7 @@ struct a {
     struct weft_select sel;
     struct weft_timeout to;
     struct weft_send tx;
+    struct weft_set_join_next next;
     weft_task *t;
     int got;
 };
@@ -185,6 +188,18 @@ int calls(void)
 #define BODY weft_await(f->tx, weft_send, weft_on(ints, &sp))
 #elif MISTAKE == 51 /* expect: weft_blocking.. is for fibers and threads */
 #define BODY f->got = weft_blocking(two, 1, "x")
+#elif MISTAKE == 70 /* a member with another result. expect: does not return what this set is of */
+#define BODY f->got = weft_set_try_go(&set_of_ints, name_of, 1)
+#elif MISTAKE == 71 /* a result of another type. expect: pointer type mismatch */
+#define BODY f->got = weft_set_try_join_next(&set_of_ints, &sp)
+#elif MISTAKE == 72 /* expect: weft_set_go.. is for fibers and threads */
+#define BODY f->got = weft_set_go(&set_of_ints, two, 1, "x")
+#elif MISTAKE == 73 /* expect: weft_set_join_next.. is for fibers and threads */
+#define BODY f->got = weft_set_join_next(&set_of_ints, &f->got)
+#elif MISTAKE == 74 /* arguments of a member are checked. expect: too few arguments */
+#define BODY f->got = weft_set_try_go(&set_of_ints, two, 1)
+#elif MISTAKE == 75 /* an awaited result of the wrong type. expect: pointer type mismatch */
+#define BODY weft_await(f->next, weft_set_join_next, &set_of_ints, &sp)
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else
