@@ -108,7 +108,7 @@ WEFT_API int weft__watch_changed(weft_cast *watch, weft_cursor *seen, void *into
  * weft_broadcast_close, weft_watch_close: as weft_chan_close. weft_broadcast_free, weft_watch_free: takes it; nobody may be
  * using it, nor wait, or it is a mistake that aborts. NULL is nothing. */
 WEFT_API int weft__cast_close(weft_cast *cast);
-WEFT_API void weft__cast_free(weft_cast *cast);
+WEFT_API void weft__cast_free(weft_cast *cast, const char *caller);
 
 #ifdef __cplusplus
 }
@@ -124,7 +124,7 @@ WEFT_API void weft__cast_free(weft_cast *cast);
 #define weft_broadcast_try_recv(cast, at, into)                                                    \
     weft__broadcast_try_recv(WEFT__CAST(cast), at, WEFT__MSG(cast, into))
 #define weft_broadcast_close(cast) weft__cast_close(WEFT__CAST(cast))
-#define weft_broadcast_free(cast)  weft__cast_free(WEFT__CAST(cast))
+#define weft_broadcast_free(cast)  weft__cast_free(WEFT__CAST(cast), WEFT__CALLER)
 
 #define weft_watch_new(initial, into)                                                              \
     weft_watch_new_sized(WEFT__MSG_BYTES(into), WEFT__MSG(*(into), initial),                       \
@@ -136,6 +136,6 @@ WEFT_API void weft__cast_free(weft_cast *cast);
     (WEFT__CALL_FORM("weft_watch_changed()"),                                                      \
      weft__watch_changed(WEFT__CAST(watch), seen, WEFT__MSG(watch, into)))
 #define weft_watch_close(watch) weft__cast_close(WEFT__CAST(watch))
-#define weft_watch_free(watch)  weft__cast_free(WEFT__CAST(watch))
+#define weft_watch_free(watch)  weft__cast_free(WEFT__CAST(watch), WEFT__CALLER)
 
 #endif

@@ -71,8 +71,8 @@ WEFT_API int weft__chan_close(weft_chan *chan);
 
 /* Takes the channel, with the messages left in it. Nobody may be using it but those whose operation has been
  * answered, or whose message was received: they may still be on their way out. Whoever waits makes it a mistake that
- * aborts. NULL is nothing. */
-WEFT_API void weft__chan_free(weft_chan *chan);
+ * aborts, and is named. NULL is nothing. */
+WEFT_API void weft__chan_free(weft_chan *chan, const char *caller);
 
 /* Messages in it now; by the time you look it may be another number. */
 WEFT_API size_t weft__chan_len(weft_chan *chan);
@@ -80,7 +80,7 @@ WEFT_API size_t weft__chan_len(weft_chan *chan);
 WEFT_API bool weft__chan_is_closed(weft_chan *chan);
 
 #define weft_chan_close(chan)     weft__chan_close(weft_chan_of(chan))
-#define weft_chan_free(chan)      weft__chan_free(weft_chan_of(chan))
+#define weft_chan_free(chan)      weft__chan_free(weft_chan_of(chan), WEFT__CALLER)
 #define weft_chan_len(chan)       weft__chan_len(weft_chan_of(chan))
 #define weft_chan_is_closed(chan) weft__chan_is_closed(weft_chan_of(chan))
 

@@ -168,6 +168,9 @@ struct weft__where {
 #define WEFT__HOOK(...)             WEFT__SECOND(__VA_ARGS__)
 #define WEFT__SECOND(one, two, ...) two
 #define WEFT__NEW_plain(fn, ...)    ((struct fn){.weft__at = 0, .weft_args = {}, __VA_ARGS__})
+/* One that remembers who called: locks. */
+#define WEFT__NEW_told(fn, ...)                                                                    \
+    ((struct fn){.weft__at = 0, .weft__caller = WEFT__CALLER, .weft_args = {}, __VA_ARGS__})
 
 /* ---- a stackless body ----------------------------------------------------------------------------------------------- */
 

@@ -37,32 +37,39 @@ typedef struct weft_mutex {
 /* The same for memory that is not initialised. Context: anywhere. */
 WEFT_API void weft_mutex_init(weft_mutex *mutex);
 
-/* Ends it: nobody holds it and nobody waits, or it is a mistake that aborts, and names the holder. Whoever got it last may
- * unlock it, end it and free its memory. NULL is nothing. */
-WEFT_API void weft_mutex_done(weft_mutex *mutex);
+/* weft_mutex_done(mutex) ends it: nobody holds it and nobody waits, or it is a mistake that aborts, and names who does. Whoever
+ * got it last may unlock it, end it and free its memory. NULL is nothing. */
+WEFT_API void weft__mutex_done(weft_mutex *mutex, const char *caller);
+#define weft_mutex_done(mutex) weft__mutex_done(mutex, WEFT__CALLER)
 
 /* Take it, waiting while another has it. Borrows mutex. Context: fiber or thread; awaited in stackless tasks.
  * Cancel-safe: a cancelled lock was not taken.
  * Returns 0: it is yours; -ECANCELED, -ETIME; -EDEADLK: this task has it already (a debug build says so and aborts), or in
  * a stackless poll; -EINVAL for NULL. */
-WEFT_API int weft__lock(weft_mutex *mutex) __attribute__((warn_unused_result));
+WEFT_API int weft__lock(weft_mutex *mutex, const char *caller) __attribute__((warn_unused_result));
 struct weft_lock {
     WEFT_FRAME(int);
     weft_mutex *mutex;
-    int64_t weft__since WEFT__ZERO;   /* when it began to wait */
-    void *weft__waiter[3] WEFT__ZERO; /* in the mutex's list while it waits */
+    int64_t weft__since WEFT__ZERO;      /* when it began to wait */
+    void *weft__waiter[3] WEFT__ZERO;    /* in the mutex's list while it waits */
+    const char *weft__caller WEFT__ZERO; /* "file.c:12" */
 };
 WEFT_API weft_pollfn weft_lock_poll;
 #define WEFT__PROBES_weft_lock ~, WEFT__ARM_PROBES
-#define weft_lock(mutex)       (WEFT__CALL_FORM("weft_lock()"), weft__lock(mutex))
+#define WEFT__HOOK_weft_lock   ~, told
+#define weft_lock(mutex)       (WEFT__CALL_FORM("weft_lock()"), weft__lock(mutex, WEFT__CALLER))
 
-/* Take it if it is free. Never waits. Context: anywhere but in a signal handler. Returns 0; -EBUSY; -EINVAL for NULL. */
-WEFT_API int weft_try_lock(weft_mutex *mutex) __attribute__((warn_unused_result));
+/* weft_try_lock(mutex): take it if it is free. Never waits. Context: anywhere but in a signal handler. Returns 0; -EBUSY; -EINVAL
+ * for NULL. */
+WEFT_API int weft__try_lock(weft_mutex *mutex, const char *caller)
+    __attribute__((warn_unused_result));
+#define weft_try_lock(mutex) weft__try_lock(mutex, WEFT__CALLER)
 
-/* Give it back. Never waits. Context: the task or thread that holds it, also in a stackless poll.
- * Returns 0; -EPERM: it is not yours, and nothing happened: a debug build says who holds it and who tried, and aborts;
- * -EINVAL for NULL. */
-WEFT_API int weft_unlock(weft_mutex *mutex);
+/* weft_unlock(mutex): give it back. Never waits. Context: the task or thread that holds it, also in a stackless poll.
+ * Returns 0; -EPERM: it is not yours, and nothing happened: one line says who holds it, where that was locked, who tried, and
+ * where; a debug build aborts; -EINVAL for NULL. */
+WEFT_API int weft__unlock(weft_mutex *mutex, const char *caller);
+#define weft_unlock(mutex) weft__unlock(mutex, WEFT__CALLER)
 
 /* ---- condition variable ----------------------------------------------------------------------------------------------
  *
@@ -77,12 +84,13 @@ typedef struct weft_cond {
 #define WEFT_COND_INIT {{0}}
 
 WEFT_API void weft_cond_init(weft_cond *cond);
-WEFT_API void weft_cond_done(weft_cond *cond);
+WEFT_API void weft__cond_done(weft_cond *cond, const char *caller);
+#define weft_cond_done(cond) weft__cond_done(cond, WEFT__CALLER)
 
 /* Wait until woken. Borrows both. Cancel-safe: a wake-up whose receiver is cancelled goes to the next.
  * Returns 0; -ECANCELED, -ETIME: told to stop. In all these cases the mutex is held. -EPERM: it is not the caller's, and
  * nothing happened; -EINVAL for NULL; -EDEADLK in a stackless poll. */
-WEFT_API int weft__cond_wait(weft_cond *cond, weft_mutex *mutex)
+WEFT_API int weft__cond_wait(weft_cond *cond, weft_mutex *mutex, const char *caller)
     __attribute__((warn_unused_result));
 struct weft_cond_wait {
     WEFT_FRAME(int);
@@ -90,12 +98,14 @@ struct weft_cond_wait {
     weft_mutex *mutex;
     void *weft__waiter[3] WEFT__ZERO;
     void *weft__one WEFT__ZERO; /* its turn came from weft_cond_wake_one */
+    const char *weft__caller WEFT__ZERO;
     struct weft_lock weft__lock WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_cond_wait_poll;
 #define WEFT__PROBES_weft_cond_wait ~, WEFT__ARM_PROBES
+#define WEFT__HOOK_weft_cond_wait   ~, told
 #define weft_cond_wait(cond, mutex)                                                                \
-    (WEFT__CALL_FORM("weft_cond_wait()"), weft__cond_wait(cond, mutex))
+    (WEFT__CALL_FORM("weft_cond_wait()"), weft__cond_wait(cond, mutex, WEFT__CALLER))
 
 /* Wake the one that has waited longest, or all who wait now. Never waits. Context: anywhere but in a signal handler, with or
  * without the mutex. weft_cond_wake_all returns how many. */
@@ -108,46 +118,62 @@ WEFT_API uint32_t weft_cond_wake_all(weft_cond *cond);
  * gets its turn. A task that reads and locks once more, in either way, may therefore wait for itself for ever. */
 typedef struct weft_rwlock {
     weft_sem weft__sem;
-    void *weft__holder;
+    void *weft__holder[2];
+    int64_t weft__look_at;
 } weft_rwlock;
 
 #define WEFT__READERS_MAX (1 << 30)
-#define WEFT_RWLOCK_INIT  {WEFT_SEM_INIT(WEFT__READERS_MAX), NULL}
+#define WEFT_RWLOCK_INIT  {WEFT_SEM_INIT(WEFT__READERS_MAX), {0}, 0}
 
 WEFT_API void weft_rwlock_init(weft_rwlock *lock);
-WEFT_API void weft_rwlock_done(weft_rwlock *lock);
+WEFT_API void weft__rwlock_done(weft_rwlock *lock, const char *caller);
+#define weft_rwlock_done(lock) weft__rwlock_done(lock, WEFT__CALLER)
 
 /* Take it to read, or to write. As weft_lock. Returns 0; -ECANCELED, -ETIME; -EDEADLK: this task writes already (a debug build
  * says so and aborts), or in a stackless poll; -EINVAL for NULL. */
-WEFT_API int weft__read_lock(weft_rwlock *lock) __attribute__((warn_unused_result));
-WEFT_API int weft__write_lock(weft_rwlock *lock) __attribute__((warn_unused_result));
+WEFT_API int weft__read_lock(weft_rwlock *lock, const char *caller)
+    __attribute__((warn_unused_result));
+WEFT_API int weft__write_lock(weft_rwlock *lock, const char *caller)
+    __attribute__((warn_unused_result));
 struct weft_read_lock {
     WEFT_FRAME(int);
     weft_rwlock *lock;
+    const char *weft__caller WEFT__ZERO;
     struct weft_sem_acquire weft__acquire WEFT__ZERO;
 };
 struct weft_write_lock {
     WEFT_FRAME(int);
     weft_rwlock *lock;
+    const char *weft__caller WEFT__ZERO;
     struct weft_sem_acquire weft__acquire WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_read_lock_poll;
 WEFT_API weft_pollfn weft_write_lock_poll;
 #define WEFT__PROBES_weft_read_lock  ~, WEFT__ARM_PROBES
 #define WEFT__PROBES_weft_write_lock ~, WEFT__ARM_PROBES
-#define weft_read_lock(lock)         (WEFT__CALL_FORM("weft_read_lock()"), weft__read_lock(lock))
-#define weft_write_lock(lock)        (WEFT__CALL_FORM("weft_write_lock()"), weft__write_lock(lock))
+#define WEFT__HOOK_weft_read_lock    ~, told
+#define WEFT__HOOK_weft_write_lock   ~, told
+#define weft_read_lock(lock)                                                                       \
+    (WEFT__CALL_FORM("weft_read_lock()"), weft__read_lock(lock, WEFT__CALLER))
+#define weft_write_lock(lock)                                                                      \
+    (WEFT__CALL_FORM("weft_write_lock()"), weft__write_lock(lock, WEFT__CALLER))
 
 /* Take it if that needs no wait. Returns 0; -EBUSY; -EINVAL for NULL. */
 WEFT_API int weft_try_read_lock(weft_rwlock *lock) __attribute__((warn_unused_result));
-WEFT_API int weft_try_write_lock(weft_rwlock *lock) __attribute__((warn_unused_result));
+WEFT_API int weft__try_write_lock(weft_rwlock *lock, const char *caller)
+    __attribute__((warn_unused_result));
+#define weft_try_write_lock(lock) weft__try_write_lock(lock, WEFT__CALLER)
 
-/* Give it back. Never waits. Returns 0; -EPERM: nobody reads, or another writes, and nothing happened (a debug build aborts). */
-WEFT_API int weft_read_unlock(weft_rwlock *lock);
-WEFT_API int weft_write_unlock(weft_rwlock *lock);
+/* weft_read_unlock(lock), weft_write_unlock(lock): give it back. Never waits. Returns 0; -EPERM: nobody reads, or another writes,
+ * and nothing happened but one line, as of weft_unlock (a debug build aborts). */
+WEFT_API int weft__read_unlock(weft_rwlock *lock, const char *caller);
+WEFT_API int weft__write_unlock(weft_rwlock *lock, const char *caller);
+#define weft_read_unlock(lock)  weft__read_unlock(lock, WEFT__CALLER)
+#define weft_write_unlock(lock) weft__write_unlock(lock, WEFT__CALLER)
 
-/* From writing to reading, with nobody in between. Never waits. Returns 0; -EPERM as above. */
-WEFT_API int weft_downgrade(weft_rwlock *lock);
+/* weft_downgrade(lock): from writing to reading, with nobody in between. Never waits. Returns 0; -EPERM as above. */
+WEFT_API int weft__downgrade(weft_rwlock *lock, const char *caller);
+#define weft_downgrade(lock) weft__downgrade(lock, WEFT__CALLER)
 
 #ifdef __cplusplus
 }

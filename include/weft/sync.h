@@ -7,7 +7,7 @@
  * initialised by a constant, need nothing from a heap, and are pinned from their first use. A wait is ended by a cancel or a
  * deadline at once, and then has taken nothing: what it would have got goes to the next.
  * Whoever was woken may end the thing and free it, unless more than 64 are woken by one call: then that call must have
- * returned. `_done` ends one: nobody waits, or it is a mistake that aborts; NULL is nothing.
+ * returned. `_done` ends one: nobody waits, or it is a mistake that aborts and says who; NULL is nothing.
  */
 #ifndef WEFT_SYNC_H
 #define WEFT_SYNC_H
@@ -36,7 +36,8 @@ typedef struct weft_sem {
 #define WEFT_SEM_INIT(permits) {(uint64_t)(permits) << 2, {0}}
 
 WEFT_API void weft_sem_init(weft_sem *sem, uint64_t permits);
-WEFT_API void weft_sem_done(weft_sem *sem);
+WEFT_API void weft__sem_done(weft_sem *sem, const char *caller);
+#define weft_sem_done(sem) weft__sem_done(sem, WEFT__CALLER)
 
 /* Take so many permits at once, waiting until they are there. Borrows sem. Context: fiber or thread; awaited in stackless
  * tasks. Cancel-safe: yes.
@@ -85,7 +86,8 @@ typedef struct weft_notify {
 #define WEFT_NOTIFY_INIT {{0}}
 
 WEFT_API void weft_notify_init(weft_notify *notify);
-WEFT_API void weft_notify_done(weft_notify *notify);
+WEFT_API void weft__notify_done(weft_notify *notify, const char *caller);
+#define weft_notify_done(notify) weft__notify_done(notify, WEFT__CALLER)
 
 /* Wake the one that has waited longest, or let the next not wait. Never waits. Context: anywhere but in a signal handler.
  * A notification whose receiver is cancelled before it has looked goes to the next, or is kept. */
@@ -117,7 +119,8 @@ typedef struct weft_event {
 #define WEFT_EVENT_INIT {{0}}
 
 WEFT_API void weft_event_init(weft_event *event);
-WEFT_API void weft_event_done(weft_event *event);
+WEFT_API void weft__event_done(weft_event *event, const char *caller);
+#define weft_event_done(event) weft__event_done(event, WEFT__CALLER)
 
 /* Set it, and wake all who wait. What was written before is seen by them. Never waits. Context: anywhere but in a signal
  * handler. Borrows event until it returns if more than 64 wait. */
@@ -148,7 +151,8 @@ typedef struct weft_wg {
 #define WEFT_WG_INIT(count) {(uint64_t)(count), {0}}
 
 WEFT_API void weft_wg_init(weft_wg *wg, uint64_t count);
-WEFT_API void weft_wg_done(weft_wg *wg);
+WEFT_API void weft__wg_done(weft_wg *wg, const char *caller);
+#define weft_wg_done(wg) weft__wg_done(wg, WEFT__CALLER)
 
 WEFT_API void weft_wg_add(weft_wg *wg, uint64_t count);
 
@@ -181,7 +185,8 @@ typedef struct weft_barrier {
 #define WEFT_BARRIER_INIT(size) {(uint64_t)(size), 0, 0, {0}}
 
 WEFT_API void weft_barrier_init(weft_barrier *barrier, uint64_t size);
-WEFT_API void weft_barrier_done(weft_barrier *barrier);
+WEFT_API void weft__barrier_done(weft_barrier *barrier, const char *caller);
+#define weft_barrier_done(barrier) weft__barrier_done(barrier, WEFT__CALLER)
 
 /* Returns 1: the leader, one of each round; 0: one of the others; -ECANCELED, -ETIME: it is not counted any more, another is
  * waited for; -EINVAL for NULL; -EDEADLK in a stackless poll. */
@@ -208,25 +213,31 @@ WEFT_API weft_pollfn weft_barrier_wait_poll;
  *
  * Whoever comes meanwhile waits. */
 typedef struct weft_once {
-    void *weft__[6];
+    void *weft__[7];
 } weft_once;
 
 #define WEFT_ONCE_INIT {{0}}
 
 /* Returns 0: it is done, and what was done is seen; 1: do it, then weft_once_leave, on every path; -ECANCELED, -ETIME;
  * -EDEADLK: this very task is at it (a debug build says so and aborts), or in a stackless poll; -EINVAL for NULL. */
-WEFT_API int weft__once_enter(weft_once *once) __attribute__((warn_unused_result));
+WEFT_API int weft__once_enter(weft_once *once, const char *caller)
+    __attribute__((warn_unused_result));
 struct weft_once_enter {
     WEFT_FRAME(int);
     weft_once *once;
     void *weft__waiter[3] WEFT__ZERO;
+    const char *weft__caller WEFT__ZERO; /* "file.c:12" */
 };
 WEFT_API weft_pollfn weft_once_enter_poll;
 #define WEFT__PROBES_weft_once_enter ~, WEFT__ARM_PROBES
-#define weft_once_enter(once)        (WEFT__CALL_FORM("weft_once_enter()"), weft__once_enter(once))
+#define WEFT__HOOK_weft_once_enter   ~, told
+#define weft_once_enter(once)                                                                      \
+    (WEFT__CALL_FORM("weft_once_enter()"), weft__once_enter(once, WEFT__CALLER))
 
-/* By who entered with 1. Never waits. Returns 0; -EPERM: by another, and nothing happened (a debug build aborts). */
-WEFT_API int weft_once_leave(weft_once *once, bool done);
+/* weft_once_leave(once, done), by who entered with 1. Never waits. Returns 0; -EPERM: by another, and nothing happened but one line
+ * that names both (a debug build aborts). */
+WEFT_API int weft__once_leave(weft_once *once, bool done, const char *caller);
+#define weft_once_leave(once, done) weft__once_leave(once, done, WEFT__CALLER)
 WEFT_API bool weft_once_is_done(const weft_once *once);
 
 /* A once with what came of it: a pointer that is made when it is first asked for. weft_cell_leave gives the value, or NULL: it
@@ -239,19 +250,23 @@ typedef struct weft_cell {
 #define WEFT_CELL_INIT {WEFT_ONCE_INIT, NULL}
 
 /* As weft_once_enter; with 0, *into is the value. */
-WEFT_API int weft__cell_enter(weft_cell *cell, void **into) __attribute__((warn_unused_result));
+WEFT_API int weft__cell_enter(weft_cell *cell, void **into, const char *caller)
+    __attribute__((warn_unused_result));
 struct weft_cell_enter {
     WEFT_FRAME(int);
     weft_cell *cell;
     void **into;
+    const char *weft__caller WEFT__ZERO;
     struct weft_once_enter weft__enter WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_cell_enter_poll;
 #define WEFT__PROBES_weft_cell_enter ~, WEFT__ARM_PROBES
 #define weft_cell_enter(cell, into)                                                                \
-    (WEFT__CALL_FORM("weft_cell_enter()"), weft__cell_enter(cell, into))
+    (WEFT__CALL_FORM("weft_cell_enter()"), weft__cell_enter(cell, into, WEFT__CALLER))
+#define WEFT__HOOK_weft_cell_enter ~, told
 
-WEFT_API int weft_cell_leave(weft_cell *cell, void *value);
+WEFT_API int weft__cell_leave(weft_cell *cell, void *value, const char *caller);
+#define weft_cell_leave(cell, value) weft__cell_leave(cell, value, WEFT__CALLER)
 
 /* The value, or NULL: not made yet. Never waits. */
 WEFT_API void *weft_cell_get(const weft_cell *cell);

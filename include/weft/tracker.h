@@ -66,7 +66,8 @@ WEFT_API bool weft_tracker_is_closed(const weft_tracker *tracker);
 WEFT_API size_t weft_tracker_len(const weft_tracker *tracker);
 
 /* Ends it: nothing is counted and nobody waits, or it is a mistake that aborts. NULL is nothing. */
-WEFT_API void weft_tracker_done(weft_tracker *tracker);
+WEFT_API void weft__tracker_done(weft_tracker *tracker, const char *caller);
+#define weft_tracker_done(tracker) weft__tracker_done(tracker, WEFT__CALLER)
 
 /* ---- private: what the macros stand on --------------------------------------------------------------------------------------- */
 

@@ -190,10 +190,10 @@ int weft__tracker_wait(weft_tracker *tracker)
     return r < 0 ? r : f.ret;
 }
 
-void weft_tracker_done(weft_tracker *tracker)
+void weft__tracker_done(weft_tracker *tracker, const char *caller)
 {
     if (!tracker) return;
     size_t tasks_counted_by_the_tracker = weft_tracker_len(tracker);
     weft_assert(tasks_counted_by_the_tracker == 0);
-    weft__leaf_done(&tracker_of(tracker)->list);
+    weft__leaf_done(&tracker_of(tracker)->list, "a tracker", caller);
 }

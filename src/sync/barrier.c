@@ -30,9 +30,9 @@ void weft_barrier_init(weft_barrier *barrier, uint64_t size)
     barrier->weft__round = 0;
 }
 
-void weft_barrier_done(weft_barrier *barrier)
+void weft__barrier_done(weft_barrier *barrier, const char *caller)
 {
-    if (barrier) weft__leaf_done(list_of(barrier));
+    if (barrier) weft__leaf_done(list_of(barrier), "a barrier", caller);
 }
 
 static weft_poll ends(struct weft_barrier_wait *f, int ret)

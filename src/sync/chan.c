@@ -5,6 +5,7 @@
 #include "sync/chan.h"
 
 #include "base/alloc.h"
+#include "sync/leaf.h"
 
 #include <errno.h>
 
@@ -87,12 +88,14 @@ static void blocks_free(struct weft__chan *c)
     weft__free(end - c->block_bytes);
 }
 
-void weft__chan_free(weft_chan *chan)
+void weft__chan_free(weft_chan *chan, const char *caller)
 {
     if (!chan) return;
     struct weft__chan *c = weft__chan_of(chan);
 
     weft__chan_lock_both(c);                          /* behind the last touch of those who leave */
+    weft__leaf_report_waiter(&c->receivers.head, "a channel", caller);
+    weft__leaf_report_waiter(&c->senders.head, "a channel", caller);
     weft_assert(weft__waitlist_empty(&c->receivers)); /* nobody waits any more */
     weft_assert(weft__waitlist_empty(&c->senders));
     weft__chan_unlock_send(c);

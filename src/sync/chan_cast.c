@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "sync/chan.h"
+#include "sync/leaf.h"
 #include "task/call.h"
 
 #include <errno.h>
@@ -94,10 +95,11 @@ int weft_watch_new_sized(size_t value_bytes, const void *initial, weft_cast **in
     return 0;
 }
 
-void weft__cast_free(weft_cast *cast)
+void weft__cast_free(weft_cast *cast, const char *caller)
 {
     if (!cast) return;
-    weft__waitlist_done(&cast_of(cast)->list); /* takes the lock: behind a send on its way out */
+    /* takes the lock: behind a send on its way out */
+    weft__leaf_done(&cast_of(cast)->list, "a broadcast or watch", caller);
     weft__free(cast_of(cast));
 }
 

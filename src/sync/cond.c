@@ -31,9 +31,9 @@ void weft_cond_init(weft_cond *cond)
     weft__waitlist_init(list_of(cond));
 }
 
-void weft_cond_done(weft_cond *cond)
+void weft__cond_done(weft_cond *cond, const char *caller)
 {
-    if (cond) weft__leaf_done(list_of(cond));
+    if (cond) weft__leaf_done(list_of(cond), "a condition", caller);
 }
 
 void weft_cond_wake_one(weft_cond *cond)
@@ -69,10 +69,9 @@ static weft_poll begins(struct weft_cond_wait *f, weft_cx *cx)
 {
     if (cx->why) return ends(f, weft_cx_cancelled(cx));
     if (!f->cond || !f->mutex) return ends(f, -EINVAL);
-    if (!weft__mutex_is_mine(f->mutex)) {
-        return ends(
-            f, weft__holder_misuse(0, "a condition is waited for without its mutex", NULL, -EPERM));
-    }
+    if (!weft__mutex_is_mine(f->mutex))
+        return ends(f, weft__mutex_misuse(f->mutex, "a condition is waited for without its mutex",
+                                          f->weft__caller, -EPERM));
     if (cx->probe) return WEFT_PENDING;
     weft__waiter_init(WEFT__LEAF_WAITER(f));
     f->weft__one = NULL;
@@ -80,7 +79,7 @@ static weft_poll begins(struct weft_cond_wait *f, weft_cx *cx)
     weft__leaf_lock(list_of(f->cond));
     weft__waitlist_add(list_of(f->cond), WEFT__LEAF_WAITER(f), cx->waker);
     weft__waitlist_unlock(list_of(f->cond));
-    (void)weft_unlock(f->mutex);
+    (void)weft__unlock(f->mutex, f->weft__caller);
     return WEFT_PENDING;
 }
 
@@ -119,15 +118,15 @@ weft_poll weft_cond_wait_poll(void *frame, weft_cx *cx)
     if (!f->weft__at) return begins(f, cx);
     if (f->weft__at == WAITS) {
         if (!woken(f, cx)) return WEFT_PENDING;
-        f->weft__lock = (struct weft_lock){.mutex = f->mutex};
+        f->weft__lock = (struct weft_lock){.mutex = f->mutex, .weft__caller = f->weft__caller};
         f->weft__at = RELOCKS;
     }
     return relocks(f, cx);
 }
 
-int weft__cond_wait(weft_cond *cond, weft_mutex *mutex)
+int weft__cond_wait(weft_cond *cond, weft_mutex *mutex, const char *caller)
 {
-    struct weft_cond_wait f = {.cond = cond, .mutex = mutex};
+    struct weft_cond_wait f = {.cond = cond, .mutex = mutex, .weft__caller = caller};
     int r = weft__run_from(weft_cond_wait_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }

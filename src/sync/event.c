@@ -101,9 +101,9 @@ void weft_event_init(weft_event *event)
     store_relaxed(&event_of(event)->is_set, 0); /* relaxed: not shared yet */
 }
 
-void weft_event_done(weft_event *event)
+void weft__event_done(weft_event *event, const char *caller)
 {
-    if (event) weft__leaf_done(&event_of(event)->list);
+    if (event) weft__leaf_done(&event_of(event)->list, "an event", caller);
 }
 
 void weft_event_set(weft_event *event)
@@ -156,9 +156,9 @@ void weft_wg_init(weft_wg *wg, uint64_t count)
     store_relaxed(&wg_of(wg)->count, count); /* relaxed: not shared yet */
 }
 
-void weft_wg_done(weft_wg *wg)
+void weft__wg_done(weft_wg *wg, const char *caller)
 {
-    if (wg) weft__leaf_done(&wg_of(wg)->list);
+    if (wg) weft__leaf_done(&wg_of(wg)->list, "a wait group", caller);
 }
 
 void weft_wg_add(weft_wg *wg, uint64_t count)

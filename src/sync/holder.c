@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "sys/peek.h"
+#include "task/waker.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -61,42 +61,76 @@ static void print_holder(uintptr_t holder, const struct known *known)
     }
 }
 
-bool weft__holder_report_ended(uintptr_t holder, const char *what, const void *lock)
+static const char *place_of(const struct weft__holder *holder)
 {
-    struct known known = look_at(holder);
+    return load_relaxed(&holder->at); /* relaxed, both: for a message */
+}
+
+static uintptr_t who_of(const struct weft__holder *holder)
+{
+    return load_relaxed(&holder->who);
+}
+
+static void print_place(const char *words, const char *at)
+{
+    if (at) fprintf(stderr, "%s%s", words, at);
+}
+
+bool weft__holder_report_ended(const struct weft__holder *holder, const char *what,
+                               const void *lock)
+{
+    struct known known = look_at(who_of(holder));
     if (!known.ended) return false;
     flockfile(stderr); /* one line, whoever else prints */
     fprintf(stderr, "weft: %s %p is still held by ", what, lock);
-    print_holder(holder, &known);
-    fputs(", which has ended: whoever waits for it waits for ever\n", stderr);
+    print_holder(who_of(holder), &known);
+    fputs(", which has ended", stderr);
+    print_place(", since ", place_of(holder));
+    fputs(": whoever waits for it waits for ever\n", stderr);
     funlockfile(stderr);
     return true;
 }
 
-/* As "helper (/bin/server+0x1234)": the offset is what addr2line wants. */
-static void print_caller(const void *caller)
+static void print_other(const struct weft__holder *holder)
 {
-    Dl_info info;
-    if (!caller || !dladdr(caller, &info) || !info.dli_fname) return;
-    size_t offset = (size_t)((const char *)caller - (const char *)info.dli_fbase);
-    fprintf(stderr, ", called from %s (%s+0x%zx)", info.dli_sname ? info.dli_sname : "?",
-            info.dli_fname, offset);
+    uintptr_t who = who_of(holder);
+    struct known known = look_at(who);
+
+    fputs("; it is held by ", stderr);
+    print_holder(who, &known);
+    print_place(who ? ", since " : ", and was last at ", place_of(holder));
 }
 
-int weft__holder_misuse(uintptr_t holder, const char *what, const void *caller, int error)
+int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
+                        int error)
 {
     uintptr_t self = weft__holder_self();
     struct known me = look_at(self);
-    struct known known = look_at(holder);
 
     flockfile(stderr);
     fprintf(stderr, "weft: %s by ", what);
     print_holder(self, &me);
-    print_caller(caller);
-    fputs("; it is held by ", stderr);
-    print_holder(holder, &known);
+    print_place(" at ", at);
+    if (holder) print_other(holder);
     fputs("\n", stderr);
     funlockfile(stderr);
     weft_dassert(!"a lock is used by who must not");
     return error;
+}
+
+void weft__holder_report_waiter(struct weft_waker waker, const char *what, const char *at)
+{
+    struct weft_task *task = weft__waker_task(waker);
+    uintptr_t who = task ? (uintptr_t)task | (uintptr_t)weft__state_generation(task)
+                                                 << WEFT__HOLDER_GEN_SHIFT
+                         : WEFT__HOLDER_THREAD;
+    struct known known = look_at(who);
+
+    flockfile(stderr);
+    fprintf(stderr, "weft: %s is ended", what);
+    print_place(" at ", at);
+    fputs(" while ", stderr);
+    print_holder(who, &known);
+    fputs(" waits for it\n", stderr);
+    funlockfile(stderr);
 }

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * holder - who has a lock: one word, written by plain stores, for messages and for the refusal of mistakes.
+ * holder - who has a lock, and where it was taken: two words, written by plain stores, for messages and for the refusal of
+ * mistakes.
  *
  *     a task      its address, with 16 bits of its block's generation above it: a task that comes later is another holder
  *     a thread    the address of its record (task/here.h), with the low bit set
  *     nobody      0
  * The word holds no reference. What it says of another task is looked at by weft__peek alone: task and runtime may be gone.
- * Threads: any. Under WEFT_MODEL, where all threads are one, the test says who it is.
+ * `at` is text of the program, "file.c:12", or NULL: it was not told. It stays when the lock is given back.
+ * Threads: any. Under WEFT_MODEL, where all threads are one, the test says who it is, and nobody asks where.
  */
 #ifndef WEFT_SYNC_HOLDER_H
 #define WEFT_SYNC_HOLDER_H
 
 #include "base/atomic.h"
+
+#include <weft/future.h>
 
 #include <stdint.h>
 
@@ -45,11 +49,47 @@ static inline bool weft__holder_may_block(void)
 }
 #endif
 
-/* The holder is a task that has ended: says so, by its name if that is still there. True: it was said. */
-bool weft__holder_report_ended(uintptr_t holder, const char *what, const void *lock);
+struct weft__holder {
+    _Atomic uintptr_t who;  /* as above                         [holder; others look] */
+    const char *_Atomic at; /* where it was taken last          [holder; others look] */
+};
 
-/* `what` was done to a lock that `holder` has, and self should not have: one line that names both, and from where it was
- * called if that is known. Debug builds abort. Gives `error` back. */
-int weft__holder_misuse(uintptr_t holder, const char *what, const void *caller, int error);
+/* relaxed, in all of these: it is one's own word, or not; nobody reads anything on the strength of it */
+static inline void weft__holder_take(struct weft__holder *holder, const char *at)
+{
+    store_relaxed(&holder->who, weft__holder_self());
+#if defined(WEFT_MODEL)
+    (void)at;
+#else
+    store_relaxed(&holder->at, at);
+#endif
+}
+
+static inline void weft__holder_leave(struct weft__holder *holder)
+{
+    store_relaxed(&holder->who, 0);
+}
+
+static inline bool weft__holder_is_me(const struct weft__holder *holder)
+{
+    return load_relaxed(&holder->who) == weft__holder_self();
+}
+
+static inline bool weft__holder_is_any(const struct weft__holder *holder)
+{
+    return load_relaxed(&holder->who) != 0;
+}
+
+/* The holder is a task that has ended: says so, by its name if that is still there, and where it took the lock. True: it was said. */
+bool weft__holder_report_ended(const struct weft__holder *holder, const char *what,
+                               const void *lock);
+
+/* `what` was done at `at` (NULL: not known) to a lock that this caller should have had, or not: one line that names both sides and
+ * both places. Debug builds abort. Gives `error` back. `holder` NULL: there is nobody to name. */
+int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
+                        int error);
+
+/* Something that somebody waits for, with this waker, is ended at `at`: says who. The caller aborts. holds: what keeps the waiter. */
+void weft__holder_report_waiter(struct weft_waker waker, const char *what, const char *at);
 
 #endif

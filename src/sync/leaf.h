@@ -11,6 +11,7 @@
 #ifndef WEFT_SYNC_LEAF_H
 #define WEFT_SYNC_LEAF_H
 
+#include "sync/holder.h"
 #include "sync/waitlist.h"
 
 enum { WEFT__LEAF_WAITS = 1 };
@@ -22,10 +23,26 @@ static inline void weft__leaf_lock(struct weft__waitlist *list)
     if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
 }
 
-/* As weft__waitlist_done, of a list that may be zero. */
-static inline void weft__leaf_done(struct weft__waitlist *list)
+/* holds: the lock that guards the head. Somebody waits there, where nobody may: says who; the caller aborts. */
+static inline void weft__leaf_report_waiter(struct weft__link *head, const char *what,
+                                            const char *at)
+{
+#if defined(WEFT_MODEL)
+    (void)head, (void)what, (void)at;
+#else
+    struct weft__link *first = weft__list_first(head);
+    if (!first) return;
+    struct weft__waiter *waiter = weft__container_of(first, struct weft__waiter, link);
+    uintptr_t word = load_relaxed(&waiter->word); /* relaxed: the lock orders it */
+    weft__holder_report_waiter((struct weft_waker){word & ~WEFT__WAITER_BITS}, what, at);
+#endif
+}
+
+/* As weft__waitlist_done, of a list that may be zero, and of `what`, ended at `at`. */
+static inline void weft__leaf_done(struct weft__waitlist *list, const char *what, const char *at)
 {
     weft__leaf_lock(list);
+    weft__leaf_report_waiter(&list->head, what, at);
     weft__waitlist_unlock(list);
     weft__waitlist_done(list);
 }

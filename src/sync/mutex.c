@@ -40,8 +40,8 @@
 
 struct mutex {
     _Atomic uint32_t word; /* the four above                                            [mutex] */
-    _Atomic uintptr_t
-        holder; /* sync/holder.h; 0 while it is not known      [holder; others look] */
+    struct weft__holder
+        holder; /* who has it, once that is noted                  [holder; others look] */
     struct weft__waitlist list; /* of struct weft_lock */
     int64_t look_at; /* not before then is it asked whether the holder lives  [list.lock] */
 };
@@ -56,29 +56,24 @@ void weft_mutex_init(weft_mutex *mutex)
 {
     struct mutex *m = mutex_of(mutex);
     weft__waitlist_init(&m->list);
-    store_relaxed(&m->word, 0); /* relaxed, both: not shared yet */
-    store_relaxed(&m->holder, 0);
+    store_relaxed(&m->word, 0); /* relaxed, all: not shared yet */
+    store_relaxed(&m->holder.who, 0);
+    store_relaxed(&m->holder.at, NULL);
     m->look_at = 0;
 }
 
-void weft_mutex_done(weft_mutex *mutex)
+void weft__mutex_done(weft_mutex *mutex, const char *caller)
 {
     if (!mutex) return;
     struct mutex *m = mutex_of(mutex);
 
-    weft__leaf_done(&m->list);
+    weft__leaf_done(&m->list, "a mutex", caller);
     if (load_relaxed(&m->word) == 0) return; /* relaxed, both: nobody else uses it */
-    uintptr_t holder = load_relaxed(&m->holder);
-    (void)weft__holder_misuse(holder, "a mutex that is locked is ended", NULL, -EBUSY);
-    weft_assert(load_relaxed(&m->word) == 0); /* relaxed: as above */
+    (void)weft__holder_misuse(&m->holder, "a mutex that is locked is ended", caller, -EBUSY);
+    weft_assert(load_relaxed(&m->word) == 0);
 }
 
 /* ---- take ------------------------------------------------------------------------------------------ */
-
-static void own(struct mutex *m, uintptr_t self)
-{
-    store_relaxed(&m->holder, self); /* relaxed: nobody reads anything on the strength of it */
-}
 
 static bool take_slow(struct mutex *m, uint32_t word)
 {
@@ -95,11 +90,11 @@ static inline bool take(struct mutex *m)
     return take_slow(m, word);
 }
 
-int weft_try_lock(weft_mutex *mutex)
+int weft__try_lock(weft_mutex *mutex, const char *caller)
 {
     if (!mutex) return -EINVAL;
     if (!take(mutex_of(mutex))) return -EBUSY;
-    own(mutex_of(mutex), weft__holder_self());
+    weft__holder_take(&mutex_of(mutex)->holder, caller);
     return 0;
 }
 
@@ -156,24 +151,23 @@ static bool time_to_look(struct mutex *m, int64_t now)
     return true;
 }
 
-static bool is_mine(struct mutex *m)
-{
-    return load_relaxed(&m->holder) == weft__holder_self(); /* relaxed: one's own word, or not */
-}
-
 bool weft__mutex_is_mine(weft_mutex *mutex)
 {
-    return is_mine(mutex_of(mutex));
+    return weft__holder_is_me(&mutex_of(mutex)->holder);
+}
+
+int weft__mutex_misuse(weft_mutex *mutex, const char *what, const char *at, int error)
+{
+    return weft__holder_misuse(&mutex_of(mutex)->holder, what, at, error);
 }
 
 /* Others of the same task may have it, if there are any: they run on. */
 static __attribute__((noinline)) weft_poll begins(struct weft_lock *f, weft_cx *cx)
 {
     struct mutex *m = mutex_of(f->mutex);
-    if (!cx->among && is_mine(m)) {
-        uintptr_t self = weft__holder_self();
-        return ends(f, weft__holder_misuse(self, "a mutex is locked once more", NULL, -EDEADLK));
-    }
+    if (!cx->among && weft__holder_is_me(&m->holder))
+        return ends(f, weft__holder_misuse(&m->holder, "a mutex is locked once more",
+                                           f->weft__caller, -EDEADLK));
     f->weft__since = weft_now();
     weft__waiter_init(WEFT__LEAF_WAITER(f));
     weft__leaf_lock(&m->list);
@@ -185,11 +179,10 @@ static __attribute__((noinline)) weft_poll begins(struct weft_lock *f, weft_cx *
     }
     weft__waitlist_unlock(&m->list);
     if (mine) {
-        own(m, weft__holder_self());
+        weft__holder_take(&m->holder, f->weft__caller);
         return ends(f, 0);
     }
-    /* relaxed: a look; it waits, so the mutex is there */
-    if (look) (void)weft__holder_report_ended(load_relaxed(&m->holder), "mutex", m);
+    if (look) (void)weft__holder_report_ended(&m->holder, "mutex", m); /* it waits: it is there */
     return WEFT_PENDING;
 }
 
@@ -254,7 +247,7 @@ static weft_poll goes_on(struct weft_lock *f, weft_cx *cx)
     }
     weft__waitlist_unlock(&m->list);
     if (!mine) return WEFT_PENDING;
-    own(m, weft__holder_self());
+    weft__holder_take(&m->holder, f->weft__caller);
     return ends(f, 0);
 }
 
@@ -265,7 +258,7 @@ static __attribute__((noinline)) weft_poll lock_poll_slow(struct weft_lock *f, w
     if (!f->mutex) return ends(f, -EINVAL);
     if (!weft__leaf_may(cx)) return WEFT_PENDING;
     if (take(mutex_of(f->mutex))) {
-        own(mutex_of(f->mutex), weft__holder_self());
+        weft__holder_take(&mutex_of(f->mutex)->holder, f->weft__caller);
         return ends(f, 0);
     }
     return cx->probe ? WEFT_PENDING : begins(f, cx);
@@ -283,19 +276,19 @@ weft_poll weft_lock_poll(void *frame, weft_cx *cx)
     /* [mutex] with unlock: what the last holder did */
     if (!cas_acquire(&m->word, &is_free, LOCKED)) return lock_poll_slow(f, cx);
     if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
-    own(m, weft__holder_self());
+    weft__holder_take(&m->holder, f->weft__caller);
     f->ret = 0;
     return WEFT_READY;
 }
 
-int weft__lock(weft_mutex *mutex)
+int weft__lock(weft_mutex *mutex, const char *caller)
 {
     /* a thread's wait begins with a waker on the heap: not for a mutex that is free */
     if (mutex && weft__holder_may_block() && take(mutex_of(mutex))) {
-        own(mutex_of(mutex), weft__holder_self());
+        weft__holder_take(&mutex_of(mutex)->holder, caller);
         return 0;
     }
-    struct weft_lock f = {.mutex = mutex};
+    struct weft_lock f = {.mutex = mutex, .weft__caller = caller};
     int r = weft__run_from(weft_lock_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
@@ -329,17 +322,14 @@ static __attribute__((noinline)) void unlock_slow(struct mutex *m, uint32_t word
     }
 }
 
-int weft_unlock(weft_mutex *mutex)
+int weft__unlock(weft_mutex *mutex, const char *caller)
 {
     struct mutex *m = mutex_of(mutex);
 
     if (!m) return -EINVAL;
-    if (__builtin_expect(!is_mine(m), 0)) {
-        /* relaxed: for the message */
-        return weft__holder_misuse(load_relaxed(&m->holder), "a mutex is unlocked",
-                                   __builtin_return_address(0), -EPERM);
-    }
-    own(m, 0);
+    if (__builtin_expect(!weft__holder_is_me(&m->holder), 0))
+        return weft__holder_misuse(&m->holder, "a mutex is unlocked", caller, -EPERM);
+    weft__holder_leave(&m->holder);
     uint32_t word = load_relaxed(&m->word); /* relaxed: the CAS orders */
     /* [mutex] with take and others: what was done with it */
     if (__builtin_expect(word == LOCKED, 1) && cas_release(&m->word, &word, 0)) return 0;

@@ -10,4 +10,7 @@
 /* Does this task or thread hold it? */
 bool weft__mutex_is_mine(weft_mutex *mutex);
 
+/* As weft__holder_misuse, of who has this one. */
+int weft__mutex_misuse(weft_mutex *mutex, const char *what, const char *at, int error);
+
 #endif

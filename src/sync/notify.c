@@ -37,9 +37,9 @@ void weft_notify_init(weft_notify *notify)
     n->kept = false;
 }
 
-void weft_notify_done(weft_notify *notify)
+void weft__notify_done(weft_notify *notify, const char *caller)
 {
-    if (notify) weft__leaf_done(&notify_of(notify)->list);
+    if (notify) weft__leaf_done(&notify_of(notify)->list, "a notify", caller);
 }
 
 void weft_notify_one(weft_notify *notify)

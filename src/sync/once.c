@@ -23,7 +23,7 @@ enum { NEW, RUNS, DONE };
 struct once {
     struct weft__waitlist list;
     _Atomic uint32_t state;   /* written under the lock        [once] */
-    _Atomic uintptr_t holder; /* who is at it (sync/holder.h)  [holder; others look] */
+    struct weft__holder holder; /* who is at it               [holder; others look] */
 };
 _Static_assert(sizeof(struct once) <= sizeof(weft_once), "a once fits its place");
 
@@ -50,27 +50,26 @@ static weft_poll ends(struct weft_once_enter *f, int ret)
 }
 
 /* Holds: the lock. 0, 1; -EBUSY: somebody is at it. */
-static int try_enter(struct once *o)
+static int try_enter(struct once *o, const char *at)
 {
     uint32_t state = load_relaxed(&o->state); /* relaxed, all: under the lock */
     if (state == DONE) return 0;
     if (state == RUNS) return -EBUSY;
     store_relaxed(&o->state, RUNS);
-    store_relaxed(&o->holder, weft__holder_self());
+    weft__holder_take(&o->holder, at);
     return 1;
 }
 
 static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
 {
     struct once *o = once_of(f->once);
-    uintptr_t self = weft__holder_self();
 
-    if (!cx->among && load_relaxed(&o->holder) == self) { /* relaxed: one's own word, or not */
-        return ends(f, weft__holder_misuse(self, "a once is entered once more", NULL, -EDEADLK));
-    }
+    if (!cx->among && weft__holder_is_me(&o->holder))
+        return ends(f, weft__holder_misuse(&o->holder, "a once is entered once more",
+                                           f->weft__caller, -EDEADLK));
     weft__waiter_init(WEFT__LEAF_WAITER(f));
     weft__leaf_lock(&o->list);
-    int r = try_enter(o);
+    int r = try_enter(o, f->weft__caller);
     if (r == -EBUSY && !cx->probe) {
         f->weft__at = WEFT__LEAF_WAITS;
         weft__waitlist_add(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
@@ -102,7 +101,7 @@ static weft_poll goes_on(struct weft_once_enter *f, weft_cx *cx)
     if (cx->why) return gives_up(f, cx);
     weft__leaf_lock(&o->list);
     if (!weft__waiter_queued(&o->list, WEFT__LEAF_WAITER(f))) {
-        r = try_enter(o);
+        r = try_enter(o, f->weft__caller);
         if (r == -EBUSY) {
             weft__waitlist_add_first(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
         } else {
@@ -124,20 +123,19 @@ weft_poll weft_once_enter_poll(void *frame, weft_cx *cx)
     return is_done(once_of(f->once)) ? ends(f, 0) : begins(f, cx);
 }
 
-int weft__once_enter(weft_once *once)
+int weft__once_enter(weft_once *once, const char *caller)
 {
-    struct weft_once_enter f = {.once = once};
+    struct weft_once_enter f = {.once = once, .weft__caller = caller};
     int r = weft__run_from(weft_once_enter_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
 
-static int leave(struct once *o, bool done, const void *caller)
+static int leave(struct once *o, bool done, const char *caller)
 {
-    uintptr_t holder = load_relaxed(&o->holder); /* relaxed, both: one's own word, or not */
-    if (holder != weft__holder_self())
-        return weft__holder_misuse(holder, "a once is left", caller, -EPERM);
+    if (!weft__holder_is_me(&o->holder))
+        return weft__holder_misuse(&o->holder, "a once is left", caller, -EPERM);
     weft__leaf_lock(&o->list);
-    store_relaxed(&o->holder, 0);
+    weft__holder_leave(&o->holder);
     store_release(&o->state, done ? DONE : NEW); /* [once] with is_done */
     if (done) {
         (void)weft__waitlist_unlock_wake_all(&o->list, &weft__sched);
@@ -149,9 +147,9 @@ static int leave(struct once *o, bool done, const void *caller)
     return 0;
 }
 
-int weft_once_leave(weft_once *once, bool done)
+int weft__once_leave(weft_once *once, bool done, const char *caller)
 {
-    return once ? leave(once_of(once), done, __builtin_return_address(0)) : -EINVAL;
+    return once ? leave(once_of(once), done, caller) : -EINVAL;
 }
 
 /* ---- cell ------------------------------------------------------------------------------------------ */
@@ -165,7 +163,9 @@ weft_poll weft_cell_enter_poll(void *frame, weft_cx *cx)
         f->ret = -EINVAL;
         return WEFT_READY;
     }
-    if (!f->weft__at) *enter = (struct weft_once_enter){.once = &f->cell->weft__once};
+    if (!f->weft__at)
+        *enter =
+            (struct weft_once_enter){.once = &f->cell->weft__once, .weft__caller = f->weft__caller};
     weft_poll answer = weft_once_enter_poll(enter, cx);
     f->weft__at = enter->weft__at;
     f->ret = enter->ret;
@@ -173,20 +173,19 @@ weft_poll weft_cell_enter_poll(void *frame, weft_cx *cx)
     return answer;
 }
 
-int weft__cell_enter(weft_cell *cell, void **into)
+int weft__cell_enter(weft_cell *cell, void **into, const char *caller)
 {
-    struct weft_cell_enter f = {.cell = cell, .into = into};
+    struct weft_cell_enter f = {.cell = cell, .into = into, .weft__caller = caller};
     int r = weft__run_from(weft_cell_enter_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
 
-int weft_cell_leave(weft_cell *cell, void *value)
+int weft__cell_leave(weft_cell *cell, void *value, const char *caller)
 {
     if (!cell) return -EINVAL;
     struct once *o = once_of(&cell->weft__once);
-    bool mine = load_relaxed(&o->holder) == weft__holder_self(); /* relaxed: as in leave */
-    if (mine) cell->weft__value = value;
-    return leave(o, value != NULL, __builtin_return_address(0));
+    if (weft__holder_is_me(&o->holder)) cell->weft__value = value;
+    return leave(o, value != NULL, caller);
 }
 
 void *weft_cell_get(const weft_cell *cell)

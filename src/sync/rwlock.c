@@ -8,40 +8,43 @@
  * Rejected: readers that pass a waiting writer (it starves); a word of its own with two kinds of waiters (the same queue, the
  * same races, once more).
  */
+#include "limits.h"
 #include "sync/holder.h"
+#include "sync/leaf.h"
 #include "sync/semaphore.h"
 #include "task/call.h"
 
 #include <weft/lock.h>
+#include <weft/time.h>
 
 #include <errno.h>
 
-static _Atomic uintptr_t *holder_of(weft_rwlock *lock)
-{
-    return (_Atomic uintptr_t *)(void *)&lock->weft__holder;
-}
+_Static_assert(sizeof(struct weft__holder) == sizeof(((weft_rwlock *)0)->weft__holder),
+               "a holder fits its place");
 
-static uintptr_t holder_look(weft_rwlock *lock)
+static struct weft__holder *writer_of(weft_rwlock *lock)
 {
-    return load_relaxed(holder_of(lock)); /* relaxed: one's own word, or not */
-}
-
-static void own(weft_rwlock *lock, uintptr_t self)
-{
-    store_relaxed(holder_of(lock), self); /* relaxed: nobody reads anything on the strength of it */
+    return (struct weft__holder *)(void *)&lock->weft__holder;
 }
 
 void weft_rwlock_init(weft_rwlock *lock)
 {
     weft_sem_init(&lock->weft__sem, WEFT__READERS_MAX);
-    own(lock, 0);
+    store_relaxed(&writer_of(lock)->who, 0); /* relaxed, both: not shared yet */
+    store_relaxed(&writer_of(lock)->at, NULL);
+    lock->weft__look_at = 0;
 }
 
-void weft_rwlock_done(weft_rwlock *lock)
+void weft__rwlock_done(weft_rwlock *lock, const char *caller)
 {
     if (!lock) return;
-    weft_sem_done(&lock->weft__sem);
-    weft_assert(weft_sem_permits(&lock->weft__sem) == WEFT__READERS_MAX); /* somebody has it */
+    weft__leaf_done(&((struct weft__sem *)(void *)&lock->weft__sem)->list, "a read-write lock",
+                    caller);
+    bool is_free = weft_sem_permits(&lock->weft__sem) == WEFT__READERS_MAX;
+    if (is_free) return;
+    (void)weft__holder_misuse(weft__holder_is_any(writer_of(lock)) ? writer_of(lock) : NULL,
+                              "a read-write lock that somebody has is ended", caller, -EBUSY);
+    weft_assert(is_free);
 }
 
 /* ---- take ------------------------------------------------------------------------------------------ */
@@ -56,21 +59,35 @@ static weft_poll ends(struct weft_read_lock *f, int ret)
     return WEFT_READY;
 }
 
+/* Is it time to ask whether the writer lives? By several at once it is asked more than once, or told by one of them. */
+static bool time_to_look(weft_rwlock *lock)
+{
+    _Atomic int64_t *look_at = (_Atomic int64_t *)(void *)&lock->weft__look_at;
+    if (!weft__holder_is_any(writer_of(lock))) return false;
+    int64_t now = weft_now();
+    if (now < load_relaxed(look_at)) return false; /* relaxed, both: a hint */
+    store_relaxed(look_at, now + WEFT__MUTEX_PATIENCE_NS);
+    return true;
+}
+
 static weft_poll lock_poll(struct weft_read_lock *f, weft_cx *cx, uint64_t permits)
 {
     struct weft_sem_acquire *acquire = &f->weft__acquire;
     if (!f->weft__at) {
         if (!f->lock) return ends(f, -EINVAL);
-        uintptr_t self = weft__holder_self();
-        if (!cx->why && !cx->among && holder_look(f->lock) == self) {
-            return ends(f, weft__holder_misuse(self, "a read-write lock is locked once more", NULL,
-                                               -EDEADLK));
-        }
+        if (!cx->why && !cx->among && weft__holder_is_me(writer_of(f->lock)))
+            return ends(f, weft__holder_misuse(writer_of(f->lock),
+                                               "a read-write lock is locked once more",
+                                               f->weft__caller, -EDEADLK));
         *acquire = (struct weft_sem_acquire){.sem = &f->lock->weft__sem, .permits = permits};
     }
+    bool waited = f->weft__at != 0;
     weft_poll answer = weft_sem_acquire_poll(acquire, cx);
     f->weft__at = acquire->weft__at;
-    return answer == WEFT_READY ? ends(f, acquire->ret) : WEFT_PENDING;
+    if (answer == WEFT_READY) return ends(f, acquire->ret);
+    if (!waited && f->weft__at && time_to_look(f->lock)) /* it waits: the lock is there */
+        (void)weft__holder_report_ended(writer_of(f->lock), "read-write lock", f->lock);
+    return WEFT_PENDING;
 }
 
 weft_poll weft_read_lock_poll(void *frame, weft_cx *cx)
@@ -82,20 +99,20 @@ weft_poll weft_write_lock_poll(void *frame, weft_cx *cx)
 {
     struct weft_read_lock *f = frame;
     weft_poll answer = lock_poll(f, cx, WEFT__READERS_MAX);
-    if (answer == WEFT_READY && f->ret == 0) own(f->lock, weft__holder_self());
+    if (answer == WEFT_READY && f->ret == 0) weft__holder_take(writer_of(f->lock), f->weft__caller);
     return answer;
 }
 
-int weft__read_lock(weft_rwlock *lock)
+int weft__read_lock(weft_rwlock *lock, const char *caller)
 {
-    struct weft_read_lock f = {.lock = lock};
+    struct weft_read_lock f = {.lock = lock, .weft__caller = caller};
     int r = weft__run_from(weft_read_lock_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
 
-int weft__write_lock(weft_rwlock *lock)
+int weft__write_lock(weft_rwlock *lock, const char *caller)
 {
-    struct weft_write_lock f = {.lock = lock};
+    struct weft_write_lock f = {.lock = lock, .weft__caller = caller};
     int r = weft__run_from(weft_write_lock_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }
@@ -105,46 +122,44 @@ int weft_try_read_lock(weft_rwlock *lock)
     return lock ? weft_sem_try_acquire(&lock->weft__sem, 1) : -EINVAL;
 }
 
-int weft_try_write_lock(weft_rwlock *lock)
+int weft__try_write_lock(weft_rwlock *lock, const char *caller)
 {
     if (!lock) return -EINVAL;
     int r = weft_sem_try_acquire(&lock->weft__sem, WEFT__READERS_MAX);
-    if (r == 0) own(lock, weft__holder_self());
+    if (r == 0) weft__holder_take(writer_of(lock), caller);
     return r;
 }
 
 /* ---- give back ------------------------------------------------------------------------------------- */
 
-int weft_read_unlock(weft_rwlock *lock)
+int weft__read_unlock(weft_rwlock *lock, const char *caller)
 {
     if (!lock) return -EINVAL;
-    uintptr_t writer = holder_look(lock);
-    if (writer || weft_sem_permits(&lock->weft__sem) >= WEFT__READERS_MAX) {
-        return weft__holder_misuse(writer, "a read-write lock that nobody reads is unlocked",
-                                   __builtin_return_address(0), -EPERM);
-    }
+    if (weft__holder_is_any(writer_of(lock)) ||
+        weft_sem_permits(&lock->weft__sem) >= WEFT__READERS_MAX)
+        return weft__holder_misuse(
+            writer_of(lock), "a read-write lock that nobody reads is unlocked", caller, -EPERM);
     weft_sem_release(&lock->weft__sem, 1);
     return 0;
 }
 
-static int give_back(weft_rwlock *lock, uint64_t permits, const void *caller)
+static int give_back(weft_rwlock *lock, uint64_t permits, const char *caller)
 {
     if (!lock) return -EINVAL;
-    uintptr_t writer = holder_look(lock);
-    if (writer != weft__holder_self()) {
-        return weft__holder_misuse(writer, "a read-write lock is unlocked", caller, -EPERM);
-    }
-    own(lock, 0);
+    if (!weft__holder_is_me(writer_of(lock)))
+        return weft__holder_misuse(writer_of(lock), "a read-write lock is unlocked", caller,
+                                   -EPERM);
+    weft__holder_leave(writer_of(lock));
     weft_sem_release(&lock->weft__sem, permits);
     return 0;
 }
 
-int weft_write_unlock(weft_rwlock *lock)
+int weft__write_unlock(weft_rwlock *lock, const char *caller)
 {
-    return give_back(lock, WEFT__READERS_MAX, __builtin_return_address(0));
+    return give_back(lock, WEFT__READERS_MAX, caller);
 }
 
-int weft_downgrade(weft_rwlock *lock)
+int weft__downgrade(weft_rwlock *lock, const char *caller)
 {
-    return give_back(lock, WEFT__READERS_MAX - 1, __builtin_return_address(0));
+    return give_back(lock, WEFT__READERS_MAX - 1, caller);
 }

@@ -47,9 +47,9 @@ void weft_sem_init(weft_sem *sem, uint64_t permits)
     store_relaxed(&s->word, permits * PERMIT); /* relaxed: not shared yet */
 }
 
-void weft_sem_done(weft_sem *sem)
+void weft__sem_done(weft_sem *sem, const char *caller)
 {
-    if (sem) weft__leaf_done(&sem_of(sem)->list);
+    if (sem) weft__leaf_done(&sem_of(sem)->list, "a semaphore", caller);
 }
 
 /* ---- take ------------------------------------------------------------------------------------------ */

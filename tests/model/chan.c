@@ -181,7 +181,7 @@ static bool account(struct actor *a, unsigned number)
                 weft__free(chan->ring);
                 weft__free(chan);
             } else {
-                weft__chan_free((weft_chan *)(void *)chan);
+                weft__chan_free((weft_chan *)(void *)chan, NULL);
             }
             chan = NULL;
         }
@@ -279,7 +279,7 @@ static void end(void)
     if (chan) {
         while (weft__try_recv((weft_chan *)(void *)chan, &value) > 0)
             received[value]++;
-        weft__chan_free((weft_chan *)(void *)chan);
+        weft__chan_free((weft_chan *)(void *)chan, NULL);
     }
     for (unsigned i = 0; i < VALUES; i++)
         model_assert(sent[i] == received[i]);

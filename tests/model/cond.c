@@ -3,7 +3,7 @@
  * The condition variable over the real mutex, proven: a change that is made under the mutex is found by who waits for it; a
  * cancelled waiter passes its wake-up on, and comes back with the mutex.
  */
-#include "leaf.h"
+#include "holder.h"
 #include "sync/mutex.c"
 #define ends     cond_ends
 #define begins   cond_begins
@@ -14,28 +14,6 @@ static weft_cond changed;
 static int there; /* guarded by the mutex */
 
 enum { HONEST, SWALLOWS_ITS_WAKE_UP, UNLOCKS_BEFORE_IT_QUEUES };
-
-uintptr_t weft__holder_self(void)
-{
-    struct actor *self = current[model_self()];
-    return self ? (uintptr_t)self : 1;
-}
-
-bool weft__holder_report_ended(uintptr_t holder, const char *what, const void *lock)
-{
-    (void)holder;
-    (void)what;
-    (void)lock;
-    return false;
-}
-
-int weft__holder_misuse(uintptr_t holder, const char *what, const void *caller, int error)
-{
-    (void)holder;
-    (void)caller;
-    model_fail_at(what, __FILE__, __LINE__);
-    return error;
-}
 
 weft_time weft_now(void)
 {

@@ -3,8 +3,8 @@
  * The mutex, proven: one at a time, who sees what the last one did; nobody is forgotten, whoever is cancelled, overtakes or
  * starves meanwhile; and whoever has it last may free it.
  */
-#include "leaf.h"
 #include "sync/mutex.c"
+#include "holder.h"
 
 static weft_mutex *mutex;
 static int guarded;
@@ -13,28 +13,6 @@ static bool freed;
 static unsigned users;      /* the last of so many frees the mutex; 0: nobody does */
 
 enum { HONEST, FORGETS_TO_WAKE, SWALLOWS_ITS_TURN, QUEUES_WITHOUT_MARK, LETS_GO_BEFORE_THE_LOCK };
-
-uintptr_t weft__holder_self(void)
-{
-    struct actor *self = current[model_self()];
-    return self ? (uintptr_t)self : 1;
-}
-
-bool weft__holder_report_ended(uintptr_t holder, const char *what, const void *lock)
-{
-    (void)holder;
-    (void)what;
-    (void)lock;
-    return false;
-}
-
-int weft__holder_misuse(uintptr_t holder, const char *what, const void *caller, int error)
-{
-    (void)holder;
-    (void)caller;
-    model_fail_at(what, __FILE__, __LINE__);
-    return error;
-}
 
 /* A wait is short or long: all is tried. */
 weft_time weft_now(void)
@@ -48,10 +26,10 @@ static void unlock_twin(void)
 {
     struct mutex *m = mutex_of(mutex);
     if (model_mutant == FORGETS_TO_WAKE) {
-        own(m, 0);
+        weft__holder_leave(&m->holder);
         (void)fetch_and_release(&m->word, ~LOCKED);
     } else if (model_mutant == LETS_GO_BEFORE_THE_LOCK) {
-        own(m, 0);
+        weft__holder_leave(&m->holder);
         uint32_t word = fetch_and_release(&m->word, ~LOCKED);
         if (!(word & WAITERS) || (word & WOKEN)) return;
         weft__leaf_lock(&m->list);

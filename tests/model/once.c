@@ -3,27 +3,14 @@
  * Once, proven: it is done by one at a time and once in all, those who wait see it or try themselves, whoever is cancelled or
  * fails meanwhile.
  */
-#include "leaf.h"
 #include "sync/once.c"
+#include "holder.h"
 
 static weft_once *the_once;
 static int made;
 static unsigned fails; /* so many times it fails */
 
 enum { HONEST, SWALLOWS_ITS_TURN, FAILS_IN_SILENCE };
-
-uintptr_t weft__holder_self(void)
-{
-    return 1; /* mistakes are for other tests; two that run are told apart by what they make */
-}
-
-int weft__holder_misuse(uintptr_t holder, const char *what, const void *caller, int error)
-{
-    (void)holder;
-    (void)caller;
-    model_fail_at(what, __FILE__, __LINE__);
-    return error;
-}
 
 static void leaves(bool done)
 {
@@ -86,7 +73,7 @@ static void end(unsigned count)
 {
     model_join();
     model_assert(got + given_up == count);
-    weft__leaf_done(&once_of(the_once)->list);
+    weft__leaf_done(&once_of(the_once)->list, "", NULL);
     model_free(the_once);
 }
 
@@ -118,7 +105,7 @@ static void cancel(void)
     begin(2, 0, 1);
     struct once *o = once_of(the_once);
     weft__leaf_lock(&o->list);
-    model_assert(try_enter(o) == 1);
+    model_assert(try_enter(o, NULL) == 1);
     weft__waitlist_unlock(&o->list);
     actor_run(actors[0]);
     actor_run(actors[1]);
