@@ -32,11 +32,14 @@ expected() { # CASE N
     yield*) echo 1000000 ;; # together
     mutex) echo $(($2 * 10000)) ;;
     timer_churn) echo 500000 ;; # beside N others
+    file_read) echo 254003 ;; # of these 2000 pages
+    file_read8) echo 256708 ;;
+    file_read64) echo 252258 ;;
     *) echo "$2" ;;
     esac
 }
 
-for case in blocking blocking16 chained fib join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 mutex ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
+for case in blocking blocking16 chained fib file_read file_read8 file_read64 join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 mutex ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
     spawn_remote switch switch_fiber tasks100k timer_churn timer_many yield yield_fiber; do
     "$program" --list | grep -qx "$case" || complain "there is no case $case"
 done

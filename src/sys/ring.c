@@ -77,7 +77,7 @@ static int queues_map(struct weft__ring *ring, const struct io_uring_params *p)
 {
     size_t sq_bytes = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
     size_t cq_bytes = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-    void *sqes;
+    void *sqes = NULL; /* gcc does not see that a map without an error gives one */
 
     ring->queues_bytes = max_of(sq_bytes, cq_bytes);
     ring->sqes_bytes = p->sq_entries * sizeof(struct io_uring_sqe);

@@ -53,6 +53,9 @@ var cases = []benchCase{
 	{"mem_sleep", 1_000_000, memSleep},
 	{"mem_wait", 1_000_000, memWait},
 	{"tasks100k", 100_000, tasks100k},
+	{"file_read", 200_000, func(b bench) { fileRead(b, 1) }},
+	{"file_read8", 200_000, func(b bench) { fileRead(b, 8) }},
+	{"file_read64", 200_000, func(b bench) { fileRead(b, 64) }},
 	// Goroutines have stacks: they are what a fiber compares with.
 	{"spawn_fiber", 1_000_000, spawn},
 	{"yield_fiber", 1_000, yield},

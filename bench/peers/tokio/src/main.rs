@@ -7,6 +7,7 @@
 //! leaked instead of counted (`Arc`), since a shared counter would be a cost of the benchmark, not of Tokio. Where another way of
 //! writing a case proves faster on a quiet machine, it belongs here instead.
 
+mod file;
 mod memory;
 mod spawn;
 mod sync;
@@ -111,6 +112,9 @@ cases! {
     "blocking" 30_000 spawn::blocking1,
     "blocking16" 30_000 spawn::blocking16,
     "tasks100k" 100_000 spawn::tasks100k,
+    "file_read" 200_000 file::one,
+    "file_read8" 200_000 file::eight,
+    "file_read64" 200_000 file::sixty_four,
 }
 
 fn runtime(workers: usize) -> Runtime {
