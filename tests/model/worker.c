@@ -199,6 +199,11 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel) { (void
 int64_t weft__worker_next_look(struct weft__worker *w) { (void)w; return WEFT__NEVER; }
 void weft__worker_look_hurried(struct weft__worker *w) { (void)w; }
 void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task) { (void)deaf; (void)task; unreached(); }
+bool weft__kin_fails(struct weft__kin *kin, int failure) { (void)kin; (void)failure; unreached(); return false; }
+void weft__kin_wins(struct weft__kin *kin) { (void)kin; unreached(); }
+void weft__kin_leave(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
+void weft__kin_unlink(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
+void weft__kin_count_down(struct weft__kin *kin) { (void)kin; unreached(); }
 void weft__stack_magazine_flush(struct weft__stack_magazine *magazine) { (void)magazine; }
 bool weft__monitor_watches(const struct weft_rt *rt) { (void)rt; return true; }
 void weft__monitor_trim(struct weft_rt *rt) { (void)rt; unreached(); }
