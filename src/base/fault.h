@@ -42,6 +42,7 @@
     X(FILE)                                                                                                            \
     X(WRITE)                                                                                                           \
     X(PEEK)                                                                                                            \
+    X(PROCESS)                                                                                                         \
     X(PIDFD)                                                                                                           \
     X(MEMBARRIER)                                                                                                      \
     X(URING_SETUP)                                                                                                     \
