@@ -61,8 +61,8 @@ void weft__scope_init(weft_scope *scope, const weft_scope_opts *opts)
     weft__waitlist_init(&kin->list);
     kin->policy = policy_of(opts);
     kin->limit = opts->limit;
-    kin->file = opts->weft__file;
-    kin->line = opts->weft__line;
+    kin->lent.file = opts->weft__file;
+    kin->lent.line = opts->weft__line;
     kin->deadline = deadline_of(opts);
     kin->into = opts->error;
 }

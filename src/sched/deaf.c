@@ -63,8 +63,8 @@ static const char *scope_text(char *into, const struct weft_task *task)
 {
     const struct weft__kin *kin = weft__kin_of(task);
 
-    if (!kin || !kin->file) return "";
-    (void)snprintf(into, SCOPE_BYTES, ", in the scope of %s:%u", kin->file, kin->line);
+    if (!kin || !kin->lent.file) return "";
+    (void)snprintf(into, SCOPE_BYTES, ", in the scope of %s:%u", kin->lent.file, kin->lent.line);
     return into;
 }
 

@@ -84,6 +84,7 @@ void weft__kin_add(struct weft__kin *kin, struct weft_task *task)
     weft__link_init(&tail->sibling);
     lock(kin);
     store_relaxed(&kin->forks, weft__forks + 1);            /* relaxed: see is_lost */
+    weft__lent_add(&kin->lent);
     if (kin->limit == 0) count_set(kin, count_of(kin) + 1); /* else it is reserved */
     weft__list_push_back(&kin->children, &tail->sibling);
     int why = load_relaxed(&kin->reason);             /* relaxed: under the lock */
@@ -210,6 +211,7 @@ enum weft__kin_end weft__kin_end_poll(struct weft__kin *kin, struct weft__waiter
     enum weft__kin_end answer = over ? WEFT__KIN_OVER : end_waits(kin, waiter, waker);
     if (over) {
         (void)weft__waitlist_settle(&kin->list, waiter); /* its turn is nobody else's */
+        weft__lent_remove(&kin->lent);
         *error = outcome(kin);
     }
     unlock(kin);

@@ -48,6 +48,7 @@
 #define WEFT_SYNC_KIN_H
 
 #include "sync/leaf.h"
+#include "task/lent.h"
 #include "task/tail.h"
 
 enum weft__kin_policy {
@@ -69,8 +70,7 @@ struct weft__kin {
     bool won;               /* FIRST: one has succeeded */
     uint8_t policy;         /* enum weft__kin_policy                      [constant, as the rest] */
     uint32_t limit;         /* children at a time; 0: any number */
-    uint32_t line;          /* where the scope stands in the program */
-    const char *file;       /* NULL: not known */
+    struct weft__lent lent; /* where the scope stands in the program      [its link: lent.h] */
     int64_t deadline;       /* on the clock of weft_now; 0: none */
     int *into;              /* where `error` goes at the end; NULL: nobody asks */
 };

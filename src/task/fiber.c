@@ -10,6 +10,7 @@
 #include "sys/lock.h"
 #include "task/fiberdir.h"
 #include "task/here.h"
+#include "task/lent.h"
 #include "task/orphan.h"
 
 #include <errno.h>
@@ -170,6 +171,7 @@ static void fiber_free(struct weft__fiber *f)
     struct weft__stacks *pool = f->pool;
     bool own_pool = f->own_pool;
 
+    weft__lent_check(f->stack->lo, weft__stack_bytes(f->stack), f->task);
     weft__fiber_hooks_done(&f->hooks);
     weft__stack_put_by(weft__here()->magazine, pool, f->stack); /* *f goes with it */
     if (own_pool) own_pool_free(pool);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "sys/fork.h"
 #include "task/here.h"
+#include "task/lent.h"
 
 #include <stdio.h>
 
@@ -22,6 +23,7 @@ void weft__orphan_here(void)
     struct weft__here *here = weft__here();
 
     weft__forks++;
+    weft__lent_forget();
     here->entered = NULL;
     if (!here->worker) return;
     left_a_worker = true;
