@@ -24,5 +24,6 @@
 #include <weft/sync.h>
 #include <weft/set.h>
 #include <weft/tracker.h>
+#include <weft/delay.h>
 
 #endif
