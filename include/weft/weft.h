@@ -26,5 +26,6 @@
 #include <weft/file.h>
 #include <weft/set.h>
 #include <weft/tracker.h>
+#include <weft/delay.h>
 
 #endif
