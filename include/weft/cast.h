@@ -89,6 +89,13 @@ WEFT_API int weft_watch_new_sized(size_t value_bytes, const void *initial, weft_
  * Returns 1; -EINVAL for NULL. */
 WEFT_API int weft__watch_get(weft_cast *watch, void *into);
 
+/* weft_watch_update(watch, &seen, &value): sets it, if the cursor has seen the latest; else *value becomes that one, to be changed anew:
+ *     weft_cursor seen = {0};
+ *     while ((r = weft_watch_update(config, &seen, &value)) == -EAGAIN) value.level++;
+ * So nobody's change is lost, and who does not like what it finds breaks out of the loop. Never waits. Context: anywhere.
+ * Returns 0: it is set, and seen; -EAGAIN: a newer one is in *value; -EPIPE: closed; -EINVAL for NULL. */
+WEFT_API int weft__watch_update(weft_cast *watch, weft_cursor *seen, void *value);
+
 /* weft_watch_changed(watch, &seen, &value): the latest value, once it is a newer one than the cursor has seen. Values in
  * between are skipped. Returns 1; 0: it is closed, and the latest was seen; else as weft_broadcast_recv. */
 struct weft_watch_changed {
@@ -130,6 +137,8 @@ WEFT_API void weft__cast_free(weft_cast *cast, const char *caller);
     weft_watch_new_sized(WEFT__MSG_BYTES(into), WEFT__MSG(*(into), initial),                       \
                          (weft_cast **)(void *)(into))
 #define weft_watch_set(watch, value) weft__cast_send(WEFT__CAST(watch), WEFT__MSG(watch, value))
+#define weft_watch_update(watch, seen, value)                                                      \
+    weft__watch_update(WEFT__CAST(watch), seen, WEFT__MSG(watch, value))
 #define weft_watch_get(watch, into)  weft__watch_get(WEFT__CAST(watch), WEFT__MSG(watch, into))
 #define weft_watch_now(watch)        weft__cast_now(WEFT__CAST(watch))
 #define weft_watch_changed(watch, seen, into)                                                      \

@@ -79,6 +79,19 @@ WEFT_API size_t weft__chan_len(weft_chan *chan);
 
 WEFT_API bool weft__chan_is_closed(weft_chan *chan);
 
+/* weft_chan_closed(chan): wait until it is closed: for who makes messages that nobody may want any more. Cancel-safe: it takes nothing.
+ * Returns 0: it is closed, though messages may lie in it still; -ECANCELED, -ETIME; -EINVAL for NULL; -EDEADLK in a stackless poll. */
+struct weft_chan_closed {
+    WEFT_FRAME(int);
+    void *chan;
+    void *weft__waiter[3] WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_chan_closed_poll;
+WEFT_API int weft__chan_closed(weft_chan *chan);
+#define WEFT__PROBES_weft_chan_closed ~, WEFT__ARM_PROBES
+#define weft_chan_closed(chan)                                                                     \
+    (WEFT__CALL_FORM("weft_chan_closed()"), weft__chan_closed(weft_chan_of(chan)))
+
 #define weft_chan_close(chan)     weft__chan_close(weft_chan_of(chan))
 #define weft_chan_free(chan)      weft__chan_free(weft_chan_of(chan), WEFT__CALLER)
 #define weft_chan_len(chan)       weft__chan_len(weft_chan_of(chan))
@@ -89,7 +102,9 @@ WEFT_API bool weft__chan_is_closed(weft_chan *chan);
  * weft_send(chan, &msg): send one message, waiting while the channel is full. Borrows *msg until it is over.
  * Returns 0; -EPIPE: it is closed; -ECANCELED, -ETIME: told to stop, nothing was sent; -ENOMEM: unbounded, and there is no memory;
  * -EINVAL for NULL; -EDEADLK in a stackless poll (call form).
- * weft_try_send: the same at once; -EAGAIN: it is full, others wait already, or its capacity is 0. Context: anywhere. */
+ * weft_try_send: the same at once; -EAGAIN: it is full, or others wait already. Context: anywhere.
+ * Of a capacity of 0 it is sent if somebody waits to receive, and -EAGAIN otherwise, or while 16 that were sent so have not been
+ * fetched; -ENOMEM: the first time it needs memory. Should that receiver give up, the message is the next one's. */
 struct weft_send {
     WEFT_FRAME(int);
     void *chan;
@@ -140,8 +155,9 @@ WEFT_API ssize_t weft__recv_many(weft_chan *chan, void *into, size_t max);
  *     weft_permit_send(jobs, &job);               uses it; it cannot be full, nor closed
  *     weft_permit_drop(jobs);                     or gives it back
  * For who must not make a message that it cannot send. Each reserve is followed by one of the two, by whoever; a receiver of
- * a closed channel waits for it.
- * weft_reserve returns as weft_send; -EINVAL also for a channel without places: unbounded, or of capacity 0.
+ * a closed channel waits for it. weft_reserve_many(jobs, n): n places at once, for n of the two.
+ * weft_reserve returns as weft_send; -EINVAL also for a channel without places: unbounded, or of capacity 0; and for none, or more
+ * than its capacity. Who waits for many keeps its place in the line: nobody passes.
  * The two return 0; -EINVAL: nothing is reserved. They never wait. Context: anywhere. */
 struct weft_reserve {
     WEFT_FRAME(int);
@@ -155,7 +171,18 @@ WEFT_API int weft__reserve(weft_chan *chan);
 WEFT_API int weft__permit_send(weft_chan *chan, const void *msg);
 WEFT_API int weft__permit_drop(weft_chan *chan);
 #define WEFT__PROBES_weft_reserve ~, WEFT__ARM_PROBES
+struct weft_reserve_many {
+    WEFT_FRAME(int);
+    void *chan;
+    size_t count;
+    struct weft_reserve weft__one WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_reserve_many_poll;
+WEFT_API int weft__reserve_many(weft_chan *chan, size_t count);
+#define WEFT__PROBES_weft_reserve_many ~, WEFT__ARM_PROBES
 #define weft_reserve(chan)     (WEFT__CALL_FORM("weft_reserve()"), weft__reserve(weft_chan_of(chan)))
+#define weft_reserve_many(chan, count)                                                             \
+    (WEFT__CALL_FORM("weft_reserve_many()"), weft__reserve_many(weft_chan_of(chan), count))
 #define weft_permit_drop(chan) weft__permit_drop(weft_chan_of(chan))
 
 #ifdef __cplusplus

@@ -17,38 +17,69 @@
 #define WEFT__CHAN_BLOCK 31
 #endif
 
-static size_t ring_bytes(enum weft_chan_kind kind, size_t slot_bytes, size_t capacity)
+/* Places of a rendezvous' ring, made when the first message is left in it. Doubled: twice as many receivers can be served at once
+ * before the first of them has run. */
+#ifndef WEFT__CHAN_HANDS
+#define WEFT__CHAN_HANDS 16
+#endif
+
+static uint32_t slots_of(enum weft_chan_kind kind, size_t capacity)
 {
-    if (kind == WEFT_CHAN_UNBOUNDED) return WEFT__CHAN_BLOCK * slot_bytes + sizeof(char *);
-    return capacity * slot_bytes;
+    if (kind == WEFT_CHAN_UNBOUNDED) return WEFT__CHAN_BLOCK;
+    if (kind == WEFT_CHAN_ONESHOT) return 1;
+    return capacity > 0 ? (uint32_t)capacity : WEFT__CHAN_HANDS;
 }
 
-static void sides_init(struct weft__chan *c, size_t bytes)
+/* Behind a block's places lies the address of the next one. */
+char *weft__chan_places_new(const struct weft__chan *c)
+{
+    size_t link = c->kind == WEFT_CHAN_UNBOUNDED ? sizeof(char *) : 0;
+    return weft__alloc((size_t)c->slots * c->slot_bytes + link);
+}
+
+/* holds: both, or it is not shared yet. The first places: a ring, or the first block, which is not the channel's own: it is freed with
+ * the last message in it. */
+static void places_begin(struct weft__chan *c, char *places)
+{
+    c->ring = c->kind == WEFT_CHAN_UNBOUNDED ? NULL : places;
+    c->tail_slot = places;
+    c->head_slot = places;
+    c->tail_left = c->slots;
+    c->head_left = c->slots;
+}
+
+static void sides_init(struct weft__chan *c)
 {
     weft__waitlist_init(&c->receivers);
     weft__waitlist_init(&c->senders);
     weft__lock_init(&c->senders.lock, WEFT__RANK_CHAN);
-    c->tail_slot = c->ring;
-    c->head_slot = c->ring;
-    c->tail_end = c->ring ? c->ring + bytes : NULL;
-    c->head_end = c->tail_end;
+    weft__link_init(&c->ends);
     store_relaxed(&c->tail, 0); /* relaxed, both: not shared yet */
     store_relaxed(&c->head, 0);
 }
 
-/* The ring, or the first block, which is not the channel's own: it is freed with the last message in it. */
 static int storage_new(struct weft__chan *c)
 {
-    size_t slots = c->kind == WEFT_CHAN_UNBOUNDED ? WEFT__CHAN_BLOCK : c->capacity;
-    if (slots > 0) {
-        c->ring = weft__alloc(ring_bytes(c->kind, c->slot_bytes, c->capacity));
-        if (!c->ring) return -ENOMEM;
-    }
-    sides_init(c, slots * c->slot_bytes);
-    c->room = (uint32_t)slots;
-    c->block_bytes = (uint32_t)(slots * c->slot_bytes);
-    if (c->kind == WEFT_CHAN_UNBOUNDED) c->ring = NULL;
+    sides_init(c);
+    if (weft__chan_meets(c)) return 0;
+    char *places = weft__chan_places_new(c);
+    if (!places) return -ENOMEM;
+    places_begin(c, places);
+    c->room = c->slots;
     return 0;
+}
+
+bool weft__chan_hands_new(struct weft__chan *c)
+{
+    char *places = weft__chan_places_new(c);
+    if (!places) return false;
+    weft__chan_lock_both(c);
+    bool ours = !c->ring;
+    if (ours) places_begin(c, places);
+    weft__chan_unlock_send(c);
+    weft__chan_unlock_recv(c);
+    if (!ours) weft__free(places);
+    return true;
 }
 
 int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capacity,
@@ -62,11 +93,11 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
     struct weft__chan *c = weft__alloc_aligned(sizeof(*c), WEFT__CACHE_LINE);
     if (!c) return -ENOMEM;
     c->kind = kind;
-    c->capacity = kind == WEFT_CHAN_ONESHOT ? 1 : (uint32_t)capacity;
+    c->slots = slots_of(kind, capacity);
+    c->capacity = kind == WEFT_CHAN_BOUNDED ? (uint32_t)capacity : kind == WEFT_CHAN_ONESHOT;
     c->msg_bytes = (uint32_t)msg_bytes;
     c->slot_bytes = (uint32_t)slot_bytes;
-    if (kind == WEFT_CHAN_ONESHOT || (kind == WEFT_CHAN_BOUNDED && capacity == 0))
-        c->gate = WEFT__CHAN_SPECIAL;
+    if (kind == WEFT_CHAN_ONESHOT || weft__chan_meets(c)) c->gate = WEFT__CHAN_SPECIAL;
     int r = storage_new(c);
     if (r < 0) {
         weft__free(c);
@@ -78,14 +109,18 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
 
 static void blocks_free(struct weft__chan *c)
 {
-    char *end = c->head_end;
+    size_t bytes = (size_t)c->slots * c->slot_bytes;
+    weft__chan_calm_send(c);
+    weft__chan_calm_recv(c);
+    char *end = c->head_slot + (size_t)c->head_left * c->slot_bytes;
+    char *last = c->tail_slot + (size_t)c->tail_left * c->slot_bytes;
 
-    while (end != c->tail_end) {
+    while (end != last) {
         char *next = *(char **)(void *)end;
-        weft__free(end - c->block_bytes);
-        end = next + c->block_bytes;
+        weft__free(end - bytes);
+        end = next + bytes;
     }
-    weft__free(end - c->block_bytes);
+    weft__free(end - bytes);
 }
 
 void weft__chan_free(weft_chan *chan, const char *caller)
@@ -96,8 +131,10 @@ void weft__chan_free(weft_chan *chan, const char *caller)
     weft__chan_lock_both(c);                          /* behind the last touch of those who leave */
     weft__leaf_report_waiter(&c->receivers.head, "a channel", caller);
     weft__leaf_report_waiter(&c->senders.head, "a channel", caller);
+    weft__leaf_report_waiter(&c->ends, "a channel", caller);
     weft_assert(weft__waitlist_empty(&c->receivers)); /* nobody waits any more */
     weft_assert(weft__waitlist_empty(&c->senders));
+    weft_assert(weft__list_empty(&c->ends));
     weft__chan_unlock_send(c);
     weft__chan_unlock_recv(c);
     if (c->kind == WEFT_CHAN_UNBOUNDED) {
@@ -121,32 +158,45 @@ bool weft__chan_at_end(struct weft__chan *c)
            load_relaxed(&c->tail) == load_relaxed(&c->head);
 }
 
-struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain)
+/* holds: both. Places that the first sender in the queue wants; 0: there is none. */
+static uint32_t first_wants(struct weft__chan *c)
 {
-    struct weft__waiter *waiter = weft__waitlist_give_turn(&c->senders, chain);
-    if (!waiter) return NULL;
+    struct weft__link *first = weft__list_first(&c->senders.head);
+    if (!first) return 0;
+    return weft__send_wants(weft__send_of(weft__container_of(first, struct weft__waiter, link)));
+}
+
+bool weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain)
+{
+    uint32_t wants = first_wants(c);
+    if (wants == 0) return false;
+    (void)weft__waitlist_give_turn(&c->senders, chain);
     c->gate -= WEFT__CHAN_PENDING;
-    c->turns++;
-    return waiter;
+    c->turns += wants;
+    return true;
 }
 
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain)
 {
-    if (c->ring == NULL || (c->gate & WEFT__CHAN_CLOSED)) return; /* unbounded, or a rendezvous */
-    uint64_t head = load_relaxed(&c->head);                       /* relaxed: under the locks */
-    c->room = weft__chan_free_room(c, head);
-    while (c->room > 0 && weft__chan_give_sender(c, chain))
-        c->room--;
+    if (c->capacity == 0 || (c->gate & WEFT__CHAN_CLOSED)) return; /* nobody waits for a place */
+    weft__chan_calm_send(c);
+    c->room = weft__chan_free_room(c, load_relaxed(&c->head)); /* relaxed: under the locks */
+    for (uint32_t wants; (wants = first_wants(c)) > 0 && wants <= c->room; c->room -= wants)
+        (void)weft__chan_give_sender(c, chain);
 }
 
 bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chain *chain)
 {
+    weft__chan_calm_send(c);
     c->gate |= WEFT__CHAN_CLOSED;
     for (uint32_t i = 0; i < most && weft__chan_give_sender(c, chain); i++)
         continue;
     for (uint32_t i = 0; i < most && weft__waitlist_give_turn(&c->receivers, chain); i++)
         continue;
-    return weft__waitlist_empty(&c->senders) && weft__waitlist_empty(&c->receivers);
+    for (uint32_t i = 0; i < most; i++)
+        if (!weft__waitlist_give_turn_at(&c->receivers, &c->ends, chain)) break;
+    return weft__waitlist_empty(&c->senders) && weft__waitlist_empty(&c->receivers) &&
+           weft__list_empty(&c->ends);
 }
 
 /* Who is woken may free the channel once nobody is left to be woken: then this does not come back. */
@@ -188,4 +238,44 @@ bool weft__chan_is_closed(weft_chan *chan)
     bool closed = c->gate & WEFT__CHAN_CLOSED;
     weft__chan_unlock_send(c);
     return closed;
+}
+
+/* ---- the end, waited for --------------------------------------------------------------------- */
+
+/* holds: the sending side, and drops it. */
+static weft_poll end_waits(struct weft_chan_closed *f, struct weft__chan *c, weft_cx *cx)
+{
+    struct weft__waiter *waiter = WEFT__LEAF_WAITER(f);
+
+    weft__waiter_init(waiter);
+    weft__waitlist_add_before(&c->receivers, &c->ends, waiter, cx->waker);
+    f->weft__at = WEFT__LEAF_WAITS;
+    weft__chan_unlock_send(c);
+    return WEFT_PENDING;
+}
+
+static weft_poll end_answers(struct weft_chan_closed *f, int ret)
+{
+    f->weft__at = 0;
+    f->ret = ret;
+    return WEFT_READY;
+}
+
+/* A turn is everybody's: none is passed on. */
+weft_poll weft_chan_closed_poll(void *frame, weft_cx *cx)
+{
+    struct weft_chan_closed *f = frame;
+    struct weft__chan *c = weft__chan_of(f->chan);
+    if (!c) return end_answers(f, -EINVAL);
+    if (!f->weft__at && cx->why) return end_answers(f, weft_cx_cancelled(cx));
+    if (!f->weft__at && !weft__leaf_may(cx)) return WEFT_PENDING;
+
+    weft__chan_lock_send(c);
+    bool closed = c->gate & WEFT__CHAN_CLOSED;
+    bool over = closed || cx->why;
+    if (f->weft__at && over) (void)weft__waitlist_settle(&c->receivers, WEFT__LEAF_WAITER(f));
+    if (!f->weft__at && !over && !cx->probe) return end_waits(f, c, cx);
+    weft__chan_unlock_send(c);
+    if (!over) return WEFT_PENDING;
+    return end_answers(f, closed ? 0 : weft_cx_cancelled(cx));
 }

@@ -10,17 +10,25 @@
  * look at the other side's count once in a while: `room` and `tail_seen` are what is known of it.
  * Who must wait takes both locks, the receiving side's first, and looks again: then nothing moves.
  *
+ * A RUN  is how many operations of a side may go ahead without a look at anything else: so many places, or messages, lie there
+ * one behind the other, and nobody is to be woken for them. It is all that an operation asks for, once it has its lock.
+ *     tail_run > 0  ->  the gate is open, and no receiver waits
+ *     head_run > 0  ->  no sender waits
+ * Whoever changes that takes the run back (calm_send, calm_recv); whoever finds none does all the looking, and opens another.
+ *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
  *     tail + reserved + turns - head <= capacity
- *     senders queued  ->  equal                        at the end of each hold of both locks, and of each receive
- * so who has a turn finds its place, and may be cancelled: the place goes to the next.
+ *     senders queued  ->  the first lacks places       at the end of each hold of both locks, and of each receive
+ * so who has a turn finds its places, one or as many as it reserves, and may be cancelled: they go to the next.
  * Receivers may be overtaken; one that was goes back to the front. Each message wakes one, if one waits.
  *
  * A RENDEZVOUS has no ring. Its senders wait with their message, and a receiver takes that of the first, under both locks;
- * the sender's turn says that it is taken. A sender that comes gives a receiver a turn to look.
+ * the sender's turn says that it is taken. A sender that comes gives a receiver a turn to look. Who sends at once, to a receiver
+ * that waits, cannot stay until it has come: it leaves the message in a small ring. So does nobody else, and if that receiver
+ * gives up, the message is the next one's.
  * An UNBOUNDED one is a chain of blocks instead of a ring: `room` is what is left of the last one; the receiver frees
- * them. A ONESHOT is closed by its first message.
+ * them. Blocks come and go with no lock held: they are the program's allocator's. A ONESHOT is closed by its first message. Who waits for the END hangs on a third list, under the sending side's lock.
  *
  * FREED BY THE OTHER SIDE  Whoever has received may free the channel while the sender is on its way out. So the last touch
  * of every operation is the drop of a lock, and free takes both.
@@ -48,29 +56,33 @@
 #define WEFT__CHAN_PENDING UINT32_C(4) /* one sender in the queue */
 
 struct weft__chan {
-    uint32_t capacity;    /* of a bounded one; 0: a rendezvous                     [constant] */
-    uint32_t msg_bytes;   /*                                                       [constant] */
-    uint32_t slot_bytes;  /* of a place in the ring: rounded up to 8               [constant] */
-    uint32_t kind;        /* enum weft_chan_kind                                   [constant] */
-    char *ring;           /* its first place; NULL: unbounded, or no ring          [constant] */
-    uint32_t reserved;    /* places that permits have                          [sending side] */
-    uint32_t turns;       /* given to senders that have not come yet           [sending side] */
-    uint32_t block_bytes; /* of an unbounded one's block, without its link         [constant] */
+    uint32_t capacity;      /* of a bounded one; 0: a rendezvous, or unbounded       [constant] */
+    uint32_t msg_bytes;     /*                                                       [constant] */
+    uint32_t slot_bytes;    /* of a place: rounded up to 8                           [constant] */
+    uint32_t slots;         /* places of the ring, or of a block                     [constant] */
+    uint32_t kind;          /* enum weft_chan_kind                                   [constant] */
+    uint32_t reserved;      /* places that permits have                          [sending side] */
+    uint32_t turns;         /* places of senders whose turn it is                [sending side] */
+    uint32_t gate;          /* why a sender may not go ahead                     [sending side] */
+    char *ring;             /* its first place; NULL: unbounded, or none     [both sides write] */
+    struct weft__link ends; /* those who wait for the end                     [sending side] */
 
     /* the sending side: its lock is that of the receivers that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist receivers;
     _Atomic uint64_t tail; /* messages sent so far               [sending side writes; chan-tail] */
     char *tail_slot;       /* where the next one goes                              [sending side] */
-    char *tail_end;        /* behind the last place of the ring or block           [sending side] */
-    uint32_t room;         /* places that are free for certain                     [sending side] */
-    uint32_t gate;         /* why a sender may not go ahead                        [sending side] */
+    uint32_t tail_run;     /* so many may go ahead                                 [sending side] */
+    uint32_t
+        tail_left; /* places from behind the run to the ring's, or block's end [sending side] */
+    uint32_t room; /* places that are free for certain, without the run    [sending side] */
 
     /* the receiving side: its lock is that of the senders that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist senders;
     _Atomic uint64_t head; /* messages received so far         [receiving side writes; chan-head] */
-    uint64_t tail_seen;    /* the tail as it was last looked at                  [receiving side] */
     char *head_slot;       /* where the next one lies                            [receiving side] */
-    char *head_end;        /* behind the last place                              [receiving side] */
+    uint32_t head_run;     /* so many may go ahead                               [receiving side] */
+    uint32_t head_left;    /* places from behind the run to the end              [receiving side] */
+    uint64_t tail_seen;    /* the tail as it was last looked at                  [receiving side] */
 };
 
 _Static_assert(sizeof(struct weft__chan) <= 192, "an idle channel is small");
@@ -106,41 +118,77 @@ static inline void weft__chan_lock_both(struct weft__chan *c)
     weft__chan_lock_send(c);
 }
 
+/* holds: the sending side. The run is taken back: who sends has to look. */
+static inline void weft__chan_calm_send(struct weft__chan *c)
+{
+    c->room += c->tail_run;
+    c->tail_left += c->tail_run;
+    c->tail_run = 0;
+}
+
+/* holds: the receiving side. The same for who receives. */
+static inline void weft__chan_calm_recv(struct weft__chan *c)
+{
+    c->head_left += c->head_run;
+    c->head_run = 0;
+}
+
+static inline bool weft__chan_meets(const struct weft__chan *c)
+{
+    return c->kind == WEFT_CHAN_BOUNDED && c->capacity == 0; /* a rendezvous */
+}
+
 /* Drops both, then pushes. */
 void weft__chan_unlock_both(struct weft__chan *c, struct weft__wake_chain *chain);
 
 /* Most messages are a word. */
-static inline void weft__chan_copy(const struct weft__chan *c, void *to, const void *from)
+static inline bool weft__chan_is_plain(const struct weft__chan *c)
 {
-    if (__builtin_expect(c->msg_bytes == 8, 1)) {
-        uint64_t word;
-        __builtin_memcpy(&word, from, 8);
-        __builtin_memcpy(to, &word, 8);
-    } else {
-        __builtin_memcpy(to, from, c->msg_bytes);
-    }
+    return c->msg_bytes == 8;
 }
 
-/* The model checker watches places in the ring as words; messages are a word each there. */
-static inline void weft__chan_copy_in(const struct weft__chan *c, char *slot, const void *from)
+/* A word that may lie anywhere, into a place or out of it. The model checker watches places as words; messages are a word there. */
+static inline void weft__chan_copy_word(char *slot, const void *from)
 {
 #if defined(WEFT_MODEL)
-    (void)c;
     plain_write((uint64_t *)(void *)slot, *(const uint64_t *)from);
 #else
-    weft__chan_copy(c, slot, from);
+    __builtin_memcpy(slot, from, 8);
 #endif
+}
+
+static inline void weft__chan_copy_word_out(void *to, const char *slot)
+{
+#if defined(WEFT_MODEL)
+    *(uint64_t *)to = plain_read((const uint64_t *)(const void *)slot);
+#else
+    __builtin_memcpy(to, slot, 8);
+#endif
+}
+
+static inline void weft__chan_copy_in(const struct weft__chan *c, char *slot, const void *from)
+{
+    if (weft__chan_is_plain(c)) {
+        weft__chan_copy_word(slot, from);
+    } else {
+        __builtin_memcpy(slot, from, c->msg_bytes);
+    }
 }
 
 static inline void weft__chan_copy_out(const struct weft__chan *c, void *to, const char *slot)
 {
-#if defined(WEFT_MODEL)
-    (void)c;
-    *(uint64_t *)to = plain_read((const uint64_t *)(const void *)slot);
-#else
-    weft__chan_copy(c, to, slot);
-#endif
+    if (weft__chan_is_plain(c)) {
+        weft__chan_copy_word_out(to, slot);
+    } else {
+        __builtin_memcpy(to, slot, c->msg_bytes);
+    }
 }
+
+/* A ring, or a block; NULL: there is no memory. Holds: nothing, as all that goes to the allocator. */
+char *weft__chan_places_new(const struct weft__chan *c);
+
+/* Of a rendezvous: places for those who send at once. False: there is no memory. */
+bool weft__chan_hands_new(struct weft__chan *c);
 
 /* holds: both. Is there nothing to receive, now or later? */
 bool weft__chan_at_end(struct weft__chan *c);
@@ -153,8 +201,8 @@ static inline uint32_t weft__chan_free_room(const struct weft__chan *c, uint64_t
     return c->capacity - (uint32_t)(tail + c->reserved + c->turns - head);
 }
 
-/* holds: both. The first sender in the queue gets a turn. NULL: there is none. */
-struct weft__waiter *weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain);
+/* holds: both. The first sender in the queue gets a turn. False: there is none. */
+bool weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain);
 
 /* holds: both. Turns for senders that wait, as far as there is room for them. */
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain);
@@ -165,10 +213,16 @@ bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chai
 /* In the `ret` of a rendezvous' sender that waits: a receiver has its message. [receiving side] */
 #define WEFT__SEND_TAKEN 1
 
-/* The frame that has this waiter, of a rendezvous' sender: weft_send and weft_reserve are one struct to this file. */
+/* The frame that has this waiter, of a sender: weft_send and weft_reserve are one struct to this file. */
 static inline struct weft_send *weft__send_of(struct weft__waiter *waiter)
 {
     return weft__container_of((void *)waiter, struct weft_send, weft__waiter);
+}
+
+/* Places that it wants. */
+static inline uint32_t weft__send_wants(const struct weft_send *f)
+{
+    return f->weft__spare ? (uint32_t)(uintptr_t)f->weft__spare : 1;
 }
 
 /* Costs the poll one operation. False: it has none left; it lets others run first. */

@@ -263,6 +263,25 @@ int weft__watch_get(weft_cast *watch, void *into)
     return 1;
 }
 
+/* Compare and set: user code runs between two calls, and never under the lock. */
+int weft__watch_update(weft_cast *watch, weft_cursor *seen, void *value)
+{
+    if (!watch || !seen || !value) return -EINVAL;
+    struct cast *c = cast_of(watch);
+
+    weft__waitlist_lock(&c->list);
+    int r = c->closed ? -EPIPE : 0;
+    if (r == 0 && take_latest(c, seen, value) == 1) r = -EAGAIN;
+    if (r < 0) {
+        weft__waitlist_unlock(&c->list);
+        return r;
+    }
+    __builtin_memcpy(slot_of(c, c->sent++), value, c->msg_bytes);
+    seen->next = c->sent;
+    (void)weft__waitlist_unlock_wake_all(&c->list, &weft__sched);
+    return 0;
+}
+
 /* ---- call forms ------------------------------------------------------------------------------ */
 
 int weft__broadcast_recv(weft_cast *cast, weft_cursor *at, void *into)

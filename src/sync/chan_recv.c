@@ -37,25 +37,59 @@ static uint64_t look(struct weft__chan *c)
     return c->tail_seen - head;
 }
 
-/* From the ring's end to its beginning, or to the next block. */
-static __attribute__((noinline)) void turn_over(struct weft__chan *c)
+/* Blocks that are to be freed once the lock is dropped: each begins with the next. */
+struct spent {
+    char *first;
+};
+
+static void spent_free(struct spent *spent)
 {
+    for (char *block; (block = spent->first);) {
+        spent->first = *(char **)(void *)block;
+        weft__free(block);
+    }
+}
+
+/* From the ring's end to its beginning, or to the next block. */
+static void turn_over(struct weft__chan *c, struct spent *spent)
+{
+    c->head_left = c->slots;
     if (c->ring) {
         c->head_slot = c->ring;
         return;
     }
-    char *next = *(char **)(void *)c->head_end;
-    weft__free(c->head_end - c->block_bytes);
-    c->head_slot = next;
-    c->head_end = next + c->block_bytes;
+    char *end = c->head_slot;
+    char *block = end - (size_t)c->slots * c->slot_bytes;
+    c->head_slot = *(char **)(void *)end;
+    *(char **)(void *)block = spent->first;
+    spent->first = block;
 }
 
-/* Takes one that is there. */
-static void take(struct weft__chan *c, void *into)
+/* Takes one out of the run. */
+static inline void take(struct weft__chan *c, void *into)
 {
-    if (c->head_slot == c->head_end) turn_over(c);
+    c->head_run--;
     weft__chan_copy_out(c, into, c->head_slot);
     c->head_slot += c->slot_bytes;
+}
+
+static inline void take_plain(struct weft__chan *c, void *into)
+{
+    c->head_run--;
+    weft__chan_copy_word_out(into, c->head_slot);
+    c->head_slot += 8;
+}
+
+/* Opens a run of those that are there, up to `max`. */
+static uint32_t run_of(struct weft__chan *c, uint64_t max, struct spent *spent)
+{
+    uint64_t there = look(c);
+    uint64_t count = there < max ? there : max;
+
+    if (count > 0 && c->head_left == 0) turn_over(c, spent);
+    c->head_run = count < c->head_left ? (uint32_t)count : c->head_left;
+    c->head_left -= c->head_run;
+    return c->head_run;
 }
 
 static void taken(struct weft__chan *c, uint64_t count)
@@ -74,24 +108,18 @@ static __attribute__((noinline)) void unlock_admit_senders(struct weft__chan *c)
     weft__chan_unlock_both(c, &chain);
 }
 
-static void unlock_wake_senders(struct weft__chan *c)
-{
-    if (__builtin_expect(weft__waitlist_empty(&c->senders), 1)) {
-        weft__chan_unlock_recv(c);
-    } else {
-        unlock_admit_senders(c);
-    }
-}
-
 /* Up to `max` of those that are there. */
-static uint64_t take_some(struct weft__chan *c, char *into, size_t max)
+static uint64_t take_some(struct weft__chan *c, char *into, size_t max, struct spent *spent)
 {
-    uint64_t there = look(c);
-    uint64_t count = there < max ? there : max;
+    uint64_t count = 0;
 
-    for (uint64_t i = 0; i < count; i++)
-        take(c, into + i * c->msg_bytes);
-    if (count > 0) taken(c, count);
+    weft__chan_calm_recv(c);
+    while (count < max && run_of(c, max - count, spent) > 0) {
+        uint64_t before = count;
+        while (c->head_run > 0)
+            take(c, into + count++ * c->msg_bytes);
+        taken(c, count - before);
+    }
     return count;
 }
 
@@ -100,12 +128,12 @@ static uint64_t take_offers(struct weft__chan *c, char *into, size_t max,
                             struct weft__wake_chain *chain)
 {
     uint64_t count = 0;
-    if (c->capacity > 0 || c->kind == WEFT_CHAN_UNBOUNDED) return 0;
+    if (!weft__chan_meets(c)) return 0;
     while (count < max && !weft__waitlist_empty(&c->senders)) {
         struct weft__waiter *first =
             weft__container_of(c->senders.head.next, struct weft__waiter, link);
         struct weft_send *f = weft__send_of(first);
-        weft__chan_copy(c, into + count++ * c->msg_bytes, f->msg);
+        __builtin_memcpy(into + count++ * c->msg_bytes, f->msg, c->msg_bytes);
         f->ret = WEFT__SEND_TAKEN;
         (void)weft__chan_give_sender(c, chain);
     }
@@ -120,12 +148,14 @@ static int64_t take_or_wait(struct taking *t, struct weft_waker waker, bool over
 {
     struct weft__chan *c = t->chan;
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    struct spent spent = {NULL};
 
     weft__chan_lock_send(c);
-    int64_t r = (int64_t)take_some(c, t->into, t->max);
+    int64_t r = (int64_t)take_some(c, t->into, t->max, &spent);
     if (r == 0) r = (int64_t)take_offers(c, t->into, t->max, &chain);
     if (r == 0 && !weft__chan_at_end(c)) r = -EAGAIN;
     if (r == -EAGAIN && !weft__waker_is_none(waker)) {
+        weft__chan_calm_send(c); /* who sends has one to wake */
         weft__waiter_init(t->waiter);
         weft__waitlist_add_before(&c->receivers,
                                   overtaken ? c->receivers.head.next : &c->receivers.head,
@@ -134,6 +164,7 @@ static int64_t take_or_wait(struct taking *t, struct weft_waker waker, bool over
     }
     if (r > 0) weft__chan_admit(c, &chain);
     weft__chan_unlock_both(c, &chain);
+    spent_free(&spent);
     return r;
 }
 
@@ -173,21 +204,28 @@ static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx
     return take_or_wait(t, cx->probe ? weft__waker_none() : cx->waker, waited);
 }
 
-/* Takes one if there is one. */
-static inline bool take_one(struct weft__chan *c, void *into)
+/* holds: the receiving side, and drops it. If there is no run it opens one, unless senders wait. */
+static __attribute__((noinline)) bool take_one(struct weft__chan *c, void *into)
 {
-    weft__chan_lock_recv(c);
-    if (__builtin_expect(look(c) == 0, 0)) {
+    bool alone = weft__waitlist_empty(&c->senders);
+    struct spent spent = {NULL};
+
+    if (c->head_run == 0 && run_of(c, alone ? UINT64_MAX : 1, &spent) == 0) {
         weft__chan_unlock_recv(c);
         return false;
     }
     take(c, into);
     taken(c, 1);
-    unlock_wake_senders(c);
+    if (alone) {
+        weft__chan_unlock_recv(c);
+    } else {
+        unlock_admit_senders(c);
+    }
+    spent_free(&spent);
     return true;
 }
 
-static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_cx *cx)
+static weft_poll recv_waits(struct weft_recv *f, weft_cx *cx)
 {
     struct taking t = {.chan = weft__chan_of(f->chan),
                        .into = f->into,
@@ -200,6 +238,40 @@ static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_c
     return WEFT_READY;
 }
 
+/* holds: the receiving side, and drops it. */
+static weft_poll recv_begins(struct weft__chan *c, struct weft_recv *f, weft_cx *cx)
+{
+    if (!take_one(c, f->into)) return recv_waits(f, cx);
+    (void)weft__chan_charge(cx);
+    f->ret = 1;
+    return WEFT_READY;
+}
+
+/* All that the poll below leaves out: also messages of other sizes, and a lock that is held. */
+static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_cx *cx)
+{
+    struct weft__chan *c = weft__chan_of(f->chan);
+
+    if (!c || !f->into || f->weft__at || cx->why || cx->budget == 0) return recv_waits(f, cx);
+    weft__chan_lock_recv(c);
+    return recv_begins(c, f, cx);
+}
+
+/* holds: the receiving side, and drops it. There is no run. */
+static __attribute__((noinline)) weft_poll recv_looks(struct weft__chan *c, struct weft_recv *f,
+                                                      weft_cx *cx)
+{
+    return recv_begins(c, f, cx);
+}
+
+/* The lock is dropped, and somebody sleeps on it. */
+static __attribute__((noinline)) weft_poll ready_and_wakes(struct weft__chan *c)
+{
+    weft__chan_unlock_recv(c);
+    return WEFT_READY;
+}
+
+/* Calls nobody on its way, so that it saves no registers: what is rare it leaves to others. */
 weft_poll weft_recv_poll(void *frame, weft_cx *cx)
 {
     struct weft_recv *f = frame;
@@ -207,9 +279,15 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
 
     if (__builtin_expect(!c || !f->into || f->weft__at || cx->why || cx->budget == 0, 0))
         return recv_slow(f, cx);
-    if (__builtin_expect(!take_one(c, f->into), 0)) return recv_slow(f, cx);
-    (void)weft__chan_charge(cx);
+    if (__builtin_expect(!weft__chan_is_plain(c), 0)) return recv_slow(f, cx);
+    if (__builtin_expect(!weft__lock_try_take_brief(&c->senders.lock), 0)) return recv_slow(f, cx);
+    if (__builtin_expect(c->head_run == 0, 0)) return recv_looks(c, f, cx);
+    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    take_plain(c, f->into);
+    taken(c, 1);
     f->ret = 1;
+    if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->senders.lock), 0))
+        return ready_and_wakes(c);
     return WEFT_READY;
 }
 
@@ -232,6 +310,7 @@ int weft__try_recv(weft_chan *chan, void *into)
     struct taking t = {.chan = weft__chan_of(chan), .into = into, .max = 1};
     if (!t.chan || !into) return -EINVAL;
 
+    weft__chan_lock_recv(t.chan);
     if (take_one(t.chan, into)) return 1;
     weft__chan_lock_recv(t.chan);
     return (int)take_or_wait(&t, weft__waker_none(), false);

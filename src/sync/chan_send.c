@@ -36,59 +36,114 @@ static weft_poll answers(struct weft_send *f, int ret)
 
 /* ---- holds: the sending side ----------------------------------------------------------------- */
 
+/* An unbounded one whose last block is full. */
+static bool wants_block(const struct weft__chan *c)
+{
+    return c->kind == WEFT_CHAN_UNBOUNDED && c->room == 0 && c->tail_run == 0 && c->gate == 0;
+}
+
 /* A block more. The address of the next one lies behind the last place of each. */
+static void append(struct weft__chan *c, char *block)
+{
+    *(char **)(void *)c->tail_slot = block; /* the last one is full: that is its end */
+    c->tail_slot = block;
+    c->tail_left = c->slots;
+    c->room = c->slots;
+}
+
+/* Until it has room, by others or by a block that is brought with the lock dropped. False: there is no memory. */
 static __attribute__((noinline)) bool grow(struct weft__chan *c)
 {
-    char *block = weft__alloc(c->block_bytes + sizeof(char *));
-    if (!block) return false;
-    *(char **)(void *)c->tail_end = block;
-    c->tail_slot = block;
-    c->tail_end = block + c->block_bytes;
-    c->room = c->block_bytes / c->slot_bytes;
+    while (wants_block(c)) {
+        weft__chan_unlock_send(c);
+        char *block = weft__chan_places_new(c);
+        weft__chan_lock_send(c);
+        if (!block) return !wants_block(c);
+        if (wants_block(c)) {
+            append(c, block);
+        } else {
+            weft__chan_unlock_send(c);
+            weft__free(block);
+            weft__chan_lock_send(c);
+        }
+    }
     return true;
 }
 
-/* Is there a place? What is known of the other side may be old. */
-static bool find_room(struct weft__chan *c)
+/* Are there so many places? What is known of the other side may be old. */
+static bool find_room(struct weft__chan *c, uint32_t wants)
 {
-    if (__builtin_expect(c->room > 0, 1)) return true;
-    if (c->kind == WEFT_CHAN_UNBOUNDED) return grow(c);
+    weft_dassert(c->tail_run == 0);
+    if (__builtin_expect(c->room >= wants, 1)) return true;
     if (c->capacity == 0) return false;
     /* [chan-head] with taken: the places' last readers are done */
     c->room = weft__chan_free_room(c, load_acquire(&c->head));
-    return c->room > 0;
+    return c->room >= wants;
 }
 
-/* Into the place that was found, or reserved. */
-static void put(struct weft__chan *c, const void *msg)
+/* The next place is written. */
+static inline void publish(struct weft__chan *c, uint32_t slot_bytes)
 {
-    /* an unbounded one never comes here: grow was before */
-    if (c->tail_slot == c->tail_end) c->tail_slot = c->ring;
-    weft__chan_copy_in(c, c->tail_slot, msg);
-    c->tail_slot += c->slot_bytes;
     uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
-    store_release(&c->tail, tail + 1);      /* [chan-tail] with look: publishes the message */
+    c->tail_slot += slot_bytes;
+    store_release(&c->tail, tail + 1); /* [chan-tail] with look: publishes the message */
 }
 
-static void use_place(struct weft__chan *c, const void *msg)
+/* Into the next place, of the run or not. */
+static inline void put(struct weft__chan *c, const void *msg)
 {
-    if (msg) {
-        put(c, msg);
+    weft__chan_copy_in(c, c->tail_slot, msg);
+    publish(c, c->slot_bytes);
+}
+
+static inline void put_plain(struct weft__chan *c, const void *msg)
+{
+    weft__chan_copy_word(c->tail_slot, msg);
+    publish(c, 8);
+}
+
+/* The run is taken back. There is a place, perhaps at the ring's beginning; a block's end was grown over before. */
+static void go_to_place(struct weft__chan *c)
+{
+    weft_dassert(c->tail_run == 0);
+    if (c->tail_left > 0) return;
+    c->tail_slot = c->ring;
+    c->tail_left = c->slots;
+}
+
+/* So many places that were found, or whose turn it is: one for the message, or all for permits. */
+static void use_places(struct weft__chan *c, const struct weft_send *f)
+{
+    if (f->msg) {
+        go_to_place(c);
+        c->tail_left--;
+        put(c, f->msg);
     } else {
-        c->reserved++;
+        c->reserved += weft__send_wants(f);
     }
 }
 
-static void take_place(struct weft__chan *c, const void *msg)
+static void take_places(struct weft__chan *c, const struct weft_send *f)
 {
-    c->room--;
-    use_place(c, msg);
+    c->room -= weft__send_wants(f);
+    use_places(c, f);
+}
+
+/* Nobody is to be woken, and the gate is open: those who come next need not look. */
+static void open_run(struct weft__chan *c)
+{
+    if (c->room == 0) return;
+    go_to_place(c);
+    c->tail_run = c->room < c->tail_left ? c->room : c->tail_left;
+    c->room -= c->tail_run;
+    c->tail_left -= c->tail_run;
 }
 
 /* Drops the lock. */
 static void unlock_wake_receiver(struct weft__chan *c)
 {
     if (__builtin_expect(weft__waitlist_empty(&c->receivers), 1)) {
+        open_run(c);
         weft__chan_unlock_send(c);
     } else {
         weft__waitlist_unlock_wake_first(&c->receivers, &weft__sched);
@@ -118,7 +173,7 @@ static void settle_place(struct weft__chan *c, const void *msg)
 static void leave(struct weft__chan *c, struct weft_send *f)
 {
     if (weft__waitlist_settle(&c->senders, waiter_of(f))) {
-        c->turns--;
+        c->turns -= weft__send_wants(f);
     } else {
         c->gate -= WEFT__CHAN_PENDING;
     }
@@ -137,31 +192,32 @@ static weft_poll queue(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
 
+    weft__chan_calm_send(c);
+    weft__chan_calm_recv(c); /* who receives has one to wake */
     weft__waiter_init(waiter_of(f));
     weft__waitlist_add(&c->senders, waiter_of(f), cx->waker);
     c->gate += WEFT__CHAN_PENDING;
     f->weft__at = 1;
     f->ret = 0;
-    if (c->capacity == 0) (void)weft__waitlist_give_turn(&c->receivers, &chain);
+    if (weft__chan_meets(c)) (void)weft__waitlist_give_turn(&c->receivers, &chain);
     weft__chan_unlock_both(c, &chain);
     return WEFT_PENDING;
 }
 
 /* ---- begin, go on, give up ------------------------------------------------------------------- */
 
-/* 0: sent; -EPIPE; -ENOMEM; -EAGAIN: it must wait. holds: both, and drops them unless it is -EAGAIN. */
-static int send_now(struct weft__chan *c, const void *msg)
+/* 0: sent; -EPIPE; -EAGAIN: it must wait. holds: both, and drops them unless it is -EAGAIN. */
+static int send_now(struct weft__chan *c, const struct weft_send *f)
 {
     int r = -EAGAIN;
 
+    weft__chan_calm_send(c);
     if (c->gate & WEFT__CHAN_CLOSED) {
         r = -EPIPE;
-    } else if (c->gate < WEFT__CHAN_PENDING && find_room(c)) {
-        take_place(c, msg);
-        settle_place(c, msg);
+    } else if (c->gate < WEFT__CHAN_PENDING && find_room(c, weft__send_wants(f))) {
+        take_places(c, f);
+        settle_place(c, f->msg);
         return 0;
-    } else if (c->kind == WEFT_CHAN_UNBOUNDED) {
-        r = -ENOMEM;
     }
     if (r != -EAGAIN) unlock_admit(c);
     return r;
@@ -173,14 +229,30 @@ static __attribute__((noinline)) weft_poll begins_slow(struct weft__chan *c, str
 {
     weft__chan_unlock_send(c);
     weft__chan_lock_both(c);
-    int r = send_now(c, f->msg);
+    int r = send_now(c, f);
     if (r != -EAGAIN) return answers(f, r);
     if (!cx->probe) return queue(c, f, cx);
     unlock_admit(c);
     return WEFT_PENDING;
 }
 
-/* holds: both. It has a turn, hence a place; or the channel was closed. */
+/* holds: the sending side. There is no run: somebody is to be woken, or it has come to its end. */
+static __attribute__((noinline)) weft_poll begins(struct weft__chan *c, struct weft_send *f,
+                                                  weft_cx *cx)
+{
+    if (!grow(c)) {
+        weft__chan_unlock_send(c);
+        return answers(f, -ENOMEM);
+    }
+    weft__chan_calm_send(c); /* another may have opened one, while the lock was dropped */
+    /* a reserve takes both sides: no receiver is to be woken for it */
+    if (c->gate != 0 || !f->msg || !find_room(c, 1)) return begins_slow(c, f, cx);
+    take_places(c, f);
+    unlock_wake_receiver(c);
+    return answers(f, 0);
+}
+
+/* holds: both. It has a turn, hence its places; or the channel was closed. */
 static weft_poll uses_turn(struct weft__chan *c, struct weft_send *f)
 {
     bool taken = f->ret == WEFT__SEND_TAKEN;
@@ -190,9 +262,10 @@ static weft_poll uses_turn(struct weft__chan *c, struct weft_send *f)
         unlock_admit(c);
         return answers(f, taken ? 0 : -EPIPE);
     }
-    /* relaxed: under the locks */
-    weft_assert(weft__chan_free_room(c, load_relaxed(&c->head)) > 0); /* its turn was a place */
-    use_place(c, f->msg);
+    weft__chan_calm_send(c);
+    uint32_t there = weft__chan_free_room(c, load_relaxed(&c->head)); /* relaxed: under the locks */
+    weft_assert(there >= weft__send_wants(f)); /* its turn was so many places */
+    use_places(c, f);
     settle_place(c, f->msg);
     return answers(f, 0);
 }
@@ -211,36 +284,50 @@ static weft_poll goes_on(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
     return WEFT_PENDING;
 }
 
-/* Apart from the poll, so that it saves few registers. */
+/* All that the poll below leaves out: also messages of other sizes, and a lock that is held. */
 static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_cx *cx)
-{
-    if (!f->chan) return answers(f, -EINVAL);
-    if (f->weft__at) return goes_on(weft__chan_of(f->chan), f, cx);
-    if (cx->why) return answers(f, weft_cx_cancelled(cx));
-    cx->yielded = true; /* no budget is left: others first */
-    return WEFT_PENDING;
-}
-
-static inline weft_poll send_poll(struct weft_send *f, weft_cx *cx)
 {
     struct weft__chan *c = weft__chan_of(f->chan);
 
-    if (__builtin_expect(!c || f->weft__at || cx->why || cx->budget == 0, 0))
-        return poll_slow(f, cx);
-    (void)weft__chan_charge(cx);
+    if (!c) return answers(f, -EINVAL);
+    if (f->weft__at) return goes_on(c, f, cx);
+    if (cx->why) return answers(f, weft_cx_cancelled(cx));
+    if (!weft__chan_charge(cx)) return WEFT_PENDING; /* others first */
     weft__chan_lock_send(c);
-    if (__builtin_expect(c->gate != 0 || !find_room(c), 0)) return begins_slow(c, f, cx);
-    take_place(c, f->msg);
-    unlock_wake_receiver(c);
-    f->ret = 0;
+    if (c->tail_run == 0 || !f->msg) return begins(c, f, cx);
+    c->tail_run--;
+    put(c, f->msg);
+    weft__chan_unlock_send(c);
+    return answers(f, 0);
+}
+
+/* The lock is dropped, and somebody sleeps on it. */
+static __attribute__((noinline)) weft_poll wakes_and_is_ready(struct weft__chan *c)
+{
+    weft__chan_unlock_send(c);
     return WEFT_READY;
 }
 
+/* Calls nobody on its way, so that it saves no registers: what is rare it leaves to others. */
 weft_poll weft_send_poll(void *frame, weft_cx *cx)
 {
     struct weft_send *f = frame;
-    if (!f->msg) return answers(f, -EINVAL);
-    return send_poll(f, cx);
+    struct weft__chan *c = weft__chan_of(f->chan);
+
+    if (__builtin_expect(!f->msg, 0)) return answers(f, -EINVAL);
+    if (__builtin_expect(!c || f->weft__at || cx->why || cx->budget == 0, 0))
+        return poll_slow(f, cx);
+    if (__builtin_expect(!weft__chan_is_plain(c), 0)) return poll_slow(f, cx);
+    if (__builtin_expect(!weft__lock_try_take_brief(&c->receivers.lock), 0))
+        return poll_slow(f, cx);
+    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    if (__builtin_expect(c->tail_run == 0, 0)) return begins(c, f, cx);
+    c->tail_run--;
+    put_plain(c, f->msg);
+    f->ret = 0;
+    if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->receivers.lock), 0))
+        return wakes_and_is_ready(c);
+    return WEFT_READY;
 }
 
 /* ---- reserve --------------------------------------------------------------------------------- */
@@ -255,10 +342,25 @@ weft_poll weft_reserve_poll(void *frame, weft_cx *cx)
     struct weft_send *f = frame;
     if (f->chan && !has_places(f->chan)) return answers(f, -EINVAL);
     f->msg = NULL;
-    if (f->weft__at || cx->why || !f->chan) return poll_slow(f, cx);
-    if (!weft__chan_charge(cx)) return WEFT_PENDING;
-    weft__chan_lock_send(f->chan);
-    return begins_slow(f->chan, f, cx); /* takes both sides: no receiver is to be woken */
+    return poll_slow(f, cx);
+}
+
+weft_poll weft_reserve_many_poll(void *frame, weft_cx *cx)
+{
+    struct weft_reserve_many *f = frame;
+    struct weft_reserve *one = &f->weft__one;
+    const struct weft__chan *c = weft__chan_of(f->chan);
+
+    f->ret = -EINVAL;
+    if (c && (f->count == 0 || f->count > c->capacity)) return WEFT_READY;
+    if (!f->weft__at) {
+        void *count = (void *)(uintptr_t)f->count;
+        *one = (struct weft_reserve){.chan = f->chan, .weft__spare = count};
+    }
+    weft_poll answer = weft_reserve_poll(one, cx);
+    f->weft__at = one->weft__at;
+    f->ret = one->ret;
+    return answer;
 }
 
 int weft__permit_send(weft_chan *chan, const void *msg)
@@ -272,7 +374,8 @@ int weft__permit_send(weft_chan *chan, const void *msg)
         return -EINVAL;
     }
     c->reserved--;
-    put(c, msg);
+    weft__chan_calm_send(c);
+    use_places(c, &(struct weft_send){.msg = msg});
     settle_place(c, msg);
     return 0;
 }
@@ -297,20 +400,67 @@ int weft__permit_drop(weft_chan *chan)
 
 /* ---- at once --------------------------------------------------------------------------------- */
 
+/* Of a rendezvous: a receiver that waits, and has not been told to come, gets this message, or whoever comes in its place.
+ * 0; -EPIPE; -EAGAIN; -ENOBUFS: there are no places to leave it in yet. */
+static int leave_in_hand(struct weft__chan *c, const struct weft_send *f)
+{
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    /* relaxed, both: under the locks */
+    uint64_t there = load_relaxed(&c->tail) - load_relaxed(&c->head);
+    int r = 0;
+
+    if (c->gate & WEFT__CHAN_CLOSED) {
+        r = -EPIPE;
+    } else if (weft__waitlist_empty(&c->receivers) || c->gate >= WEFT__CHAN_PENDING ||
+               there >= c->slots) {
+        r = -EAGAIN;
+    } else if (!c->ring) {
+        r = -ENOBUFS;
+    } else {
+        use_places(c, f);
+        (void)weft__waitlist_give_turn(&c->receivers, &chain);
+    }
+    weft__chan_unlock_both(c, &chain);
+    return r;
+}
+
+static int try_to_meet(struct weft__chan *c, const struct weft_send *f)
+{
+    weft__chan_lock_both(c);
+    int r = leave_in_hand(c, f);
+    if (r != -ENOBUFS) return r;
+    if (!weft__chan_hands_new(c)) return -ENOMEM;
+    weft__chan_lock_both(c);
+    return leave_in_hand(c, f);
+}
+
 int weft__try_send(weft_chan *chan, const void *msg)
 {
     struct weft__chan *c = weft__chan_of(chan);
+    struct weft_send f = {.chan = c, .msg = msg};
     if (!c || !msg) return -EINVAL;
+    if (weft__chan_meets(c)) return try_to_meet(c, &f);
 
     weft__chan_lock_send(c);
-    if (c->gate == 0 && find_room(c)) {
-        take_place(c, msg);
+    if (c->tail_run > 0) {
+        c->tail_run--;
+        put(c, msg);
+        weft__chan_unlock_send(c);
+        return 0;
+    }
+    if (!grow(c)) {
+        weft__chan_unlock_send(c);
+        return -ENOMEM;
+    }
+    weft__chan_calm_send(c);
+    if (c->gate == 0 && find_room(c, 1)) {
+        take_places(c, &f);
         unlock_wake_receiver(c);
         return 0;
     }
     weft__chan_unlock_send(c);
     weft__chan_lock_both(c);
-    int r = send_now(c, msg);
+    int r = send_now(c, &f);
     if (r == -EAGAIN) unlock_admit(c);
     return r;
 }

@@ -53,9 +53,11 @@ static void mark_turn(struct weft__waiter *waiter, struct weft_waker waker, bool
     store_relaxed(&waiter->word, waker.word | turn); /* relaxed: the lock orders it, or the push */
 }
 
-static struct weft__waiter *give_turn_from(struct weft__waitlist *list, struct weft__link *head,
-                                           struct weft__wake_chain *chain)
+struct weft__waiter *weft__waitlist_give_turn_at(struct weft__waitlist *list,
+                                                 struct weft__link *head,
+                                                 struct weft__wake_chain *chain)
 {
+    weft__lock_assert_held(&list->lock);
     struct weft__link *first = weft__list_first(head);
     if (!first) return NULL;
 
@@ -70,8 +72,7 @@ static struct weft__waiter *give_turn_from(struct weft__waitlist *list, struct w
 struct weft__waiter *weft__waitlist_give_turn(struct weft__waitlist *list,
                                               struct weft__wake_chain *chain)
 {
-    weft__lock_assert_held(&list->lock);
-    return give_turn_from(list, &list->head, chain);
+    return weft__waitlist_give_turn_at(list, &list->head, chain);
 }
 
 void weft__waitlist_unlock_push(struct weft__waitlist *list, struct weft__wake_chain *chain,
@@ -86,7 +87,7 @@ static uint32_t give_turns(struct weft__waitlist *list, struct weft__link *head,
                            struct weft__wake_chain *chain)
 {
     uint32_t count = 0;
-    while (count < WEFT__WAKE_BATCH && give_turn_from(list, head, chain))
+    while (count < WEFT__WAKE_BATCH && weft__waitlist_give_turn_at(list, head, chain))
         count++;
     return count;
 }

@@ -182,6 +182,11 @@ bool weft__waitlist_settle(struct weft__waitlist *list, struct weft__waiter *wai
 struct weft__waiter *weft__waitlist_give_turn(struct weft__waitlist *list,
                                               struct weft__wake_chain *chain);
 
+/* The same of another head, whose waiters the same lock guards. */
+struct weft__waiter *weft__waitlist_give_turn_at(struct weft__waitlist *list,
+                                                 struct weft__link *head,
+                                                 struct weft__wake_chain *chain);
+
 /* Drop the lock, then push the chain. The list is not touched after the drop. */
 void weft__waitlist_unlock_push(struct weft__waitlist *list, struct weft__wake_chain *chain,
                                 const struct weft__sched *sched);

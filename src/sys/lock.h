@@ -72,6 +72,9 @@ static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank
 #define weft__lock_take_brief(lock) model_lock(&(lock)->word)
 #define weft__lock_drop_brief(lock) model_unlock(&(lock)->word)
 
+#define weft__lock_try_take_brief(lock)     (model_lock(&(lock)->word), true)
+#define weft__lock_drop_brief_quietly(lock) (model_unlock(&(lock)->word), true)
+
 #else
 
 void weft__lock_take_slow(struct weft__lock *lock);
@@ -111,6 +114,24 @@ static inline void weft__lock_take_brief(struct weft__lock *lock)
     uint32_t free = 0;
     weft__lock_order_enter(lock);
     if (!cas_acquire(&lock->word, &free, 1)) weft__lock_take_brief_slow(lock); /* [lock] with drop_brief */
+}
+
+/* False: it is held. Spares who cannot be bothered a call on its way: weft__lock_take_brief is tried then. */
+static inline bool weft__lock_try_take_brief(struct weft__lock *lock)
+{
+    uint32_t free = 0;
+    if (!cas_acquire(&lock->word, &free, 1)) return false; /* [lock] with drop_brief */
+    weft__lock_order_enter(lock);
+    return true;
+}
+
+/* False: it is still held, as somebody may sleep on it: weft__lock_drop_brief sees to that. */
+static inline bool weft__lock_drop_brief_quietly(struct weft__lock *lock)
+{
+    if (load_relaxed(&lock->word) != 1) return false; /* relaxed: as in drop_brief */
+    weft__lock_order_leave(lock);
+    store_release(&lock->word, 0); /* [lock] with take_brief */
+    return true;
 }
 
 static inline void weft__lock_drop_brief(struct weft__lock *lock)

@@ -180,7 +180,7 @@ ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config);
     "parts": [
         (None, "weft_async(sends_jobs) { weft_begin;\n", "\nweft_return(f->tx.ret); weft_end; }\n"),
         ("if ((r = weft_reserve", "ssize_t uses_them(job_chan *jobs, event_cast *events, config_watch *config) {\n"
-         "struct job job = {0}, batch[16]; struct event event; struct config now; weft_cursor at = {0}, seen = {0}; int r; ssize_t n;\n",
+         "struct job job = {0}, batch[16]; struct event event; struct config now = {0}; weft_cursor at = {0}, seen = {0}; int r; ssize_t n;\n",
          "\nreturn r < 0 ? r : n; }\n"),
     ],
 }

@@ -11,6 +11,7 @@
 
 typedef WEFT_BROADCAST(uint64_t) word_cast;
 typedef WEFT_WATCH(uint64_t) word_watch;
+typedef WEFT_WATCH(int) int_watch;
 
 static uint64_t joined(weft_task *t)
 {
@@ -246,6 +247,87 @@ TEST(watch_counts_versions)
     ASSERT_EQ(seen.missed, 2);
     ASSERT_EQ(weft_watch_changed(watch, &seen, &value), 0);
     ASSERT_EQ(weft_watch_get(watch, &value), 1);
+    weft_watch_free(watch);
+}
+
+/* Many change one value at once: none of the changes is lost, and who listens sees the last. */
+enum { CHANGES = 300, CHANGERS = 6 };
+
+static int changes(int_watch *watch)
+{
+    for (int i = 0; i < CHANGES; i++) {
+        weft_cursor seen = {0, 0};
+        int value, r;
+        while ((r = weft_watch_update(watch, &seen, &value)) == -EAGAIN)
+            value++;
+        if (r < 0) return r;
+        ASSERT_EQ(weft_watch_get(watch, &(int){0}), 1);
+    }
+    return 0;
+}
+
+static int follows(int_watch *watch)
+{
+    weft_cursor seen = {0, 0};
+    int value = -1, last = -1, r;
+    while ((r = weft_watch_changed(watch, &seen, &value)) > 0) {
+        if (value <= last) return -EILSEQ;
+        last = value;
+    }
+    return r < 0 ? r : last;
+}
+
+static void updates(struct crew *crew)
+{
+    int_watch *watch;
+    weft_task *task[CHANGERS];
+    int r;
+
+    (void)crew;
+    ASSERT_OK(weft_watch_new(&(int){0}, &watch));
+    weft_task *listener = weft_go(follows, watch);
+    for (int i = 0; i < CHANGERS; i++)
+        task[i] = weft_go(changes, watch);
+    for (int i = 0; i < CHANGERS; i++) {
+        ASSERT_OK(weft_join(task[i], &r));
+        ASSERT_OK(r);
+    }
+    ASSERT_OK(weft_watch_close(watch));
+    ASSERT_OK(weft_join(listener, &r));
+    ASSERT_EQ(r, CHANGES * CHANGERS);
+    weft_watch_free(watch);
+}
+TEST(watch_update_loses_no_change)
+{
+    crew_each(updates);
+}
+
+/* It sets what the cursor has seen, and nothing else; who breaks out of the loop has changed nothing. */
+TEST(watch_update_sets_if_seen)
+{
+    int_watch *watch;
+    weft_cursor mine = {0, 0}, other;
+    int value = 99, now;
+
+    ASSERT_OK(weft_watch_new(&(int){1}, &watch));
+    ASSERT_EQ(weft_watch_update(watch, &mine, &value), -EAGAIN);
+    ASSERT_EQ(value, 1);
+    other = weft_watch_now(watch);
+    ASSERT_OK(weft_watch_set(watch, &(int){2}));
+    value = 10;
+    ASSERT_EQ(weft_watch_update(watch, &mine, &value), -EAGAIN);
+    ASSERT_EQ(value, 2);
+    value = 20;
+    ASSERT_OK(weft_watch_update(watch, &mine, &value));
+    ASSERT_EQ(weft_watch_get(watch, &now), 1);
+    ASSERT_EQ(now, 20);
+    ASSERT_OK(weft_watch_update(watch, &mine, &(int){21})); /* what it has set it has seen */
+    ASSERT_EQ(weft_watch_changed(watch, &other, &now), 1);
+    ASSERT_EQ(now, 21);
+    ASSERT_EQ(other.missed, 2);
+    ASSERT_EQ(weft_watch_update(watch, NULL, &now), -EINVAL);
+    ASSERT_OK(weft_watch_close(watch));
+    ASSERT_EQ(weft_watch_update(watch, &mine, &now), -EPIPE);
     weft_watch_free(watch);
 }
 

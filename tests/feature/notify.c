@@ -65,6 +65,20 @@ TEST(notify_keeps_one_ring)
     weft_notify_done(NULL);
 }
 
+/* Nobody waits: it was for nobody, and is not kept. */
+TEST(notify_waiters_is_kept_for_nobody)
+{
+    weft_notify n = WEFT_NOTIFY_INIT;
+    struct weft_notify_wait wait;
+    struct weft_sleep sleep;
+    for (int i = 0; i < 5; i++)
+        ASSERT_EQ(weft_notify_waiters(&n), 0);
+    ASSERT_EQ(
+        weft_select_biased(weft_arm(wait, weft_notify_wait, &n), weft_arm(sleep, weft_sleep, 1)),
+        1);
+    weft_notify_done(&n);
+}
+
 /* Tells all until all have heard: those who came late, too. Answers how many were told in all. */
 static uint32_t tell_all(uint32_t count)
 {

@@ -6,6 +6,7 @@
  * Each task is one block: header and the frame of one send or receive at a time. A claimed task is polled on the spot by whoever pushes it.
  */
 #define WEFT__CHAN_BLOCK 1
+#define WEFT__CHAN_HANDS 1
 #include "../harness/ending.h"
 #include "sync/waitlist.c"
 #include "task/join.c"
@@ -23,6 +24,10 @@ enum {
     RECEIVER_QUEUES_LATE, /* it looks and queues under two holds of the locks */
     RECEIVE_ADMITS_NOBODY,
     FREE_TAKES_NO_LOCK,
+    RECEIVER_LEAVES_THE_RUN, /* it queues, and those who send go on without a look */
+    SENDER_LEAVES_THE_RUN,
+    CLOSE_TELLS_NO_WAITER,    /* who waits for the end is not told */
+    HANDED_RECEIVER_SWALLOWS, /* a message left for it goes to nobody when it gives up */
 };
 
 /* ---- what the channel stands on ---- */
@@ -50,8 +55,12 @@ int weft_cx_cancelled(weft_cx *cx)
 
 /* ---- tasks ---- */
 
+/* Beside those who send and receive: one that waits for the end; one that reserves two places, uses one and drops the other. */
+enum trade { PLAIN, AWAITS_END, RESERVES };
+
 struct actor {
     struct weft_task task;
+    enum trade trade;
     bool sends;
     bool frees;     /* the channel, when it has received */
     unsigned left;  /* messages to send, or to receive at most */
@@ -59,6 +68,8 @@ struct actor {
     union {
         struct weft_send tx;
         struct weft_recv rx;
+        struct weft_chan_closed closed;
+        struct weft_reserve_many reserve;
     } f;
 };
 
@@ -135,18 +146,49 @@ static weft_poll recv_queues_late(struct actor *a, weft_cx *cx)
 static weft_poll recv_admits_nobody(struct actor *a)
 {
     weft__chan_lock_recv(chan);
-    uint64_t count = take_some(chan, (char *)&a->value, 1);
+    uint64_t count = take_some(chan, (char *)&a->value, 1, &(struct spent){NULL});
     weft__chan_unlock_recv(chan);
     model_assert(count == 1);
     a->f.rx.ret = 1;
     return WEFT_READY;
 }
 
+/* It waits, and the other side's run is what it was before. */
+static weft_poll leaves_the_run(struct actor *a, weft_cx *cx)
+{
+    weft__chan_lock_both(chan);
+    uint32_t run = a->sends ? chan->head_run : chan->tail_run;
+    uint64_t at = load_relaxed(a->sends ? &chan->head : &chan->tail); /* relaxed: under the locks */
+    weft__chan_unlock_send(chan);
+    weft__chan_unlock_recv(chan);
+    weft_poll answer = a->sends ? weft_send_poll(&a->f.tx, cx) : weft_recv_poll(&a->f.rx, cx);
+    if (answer == WEFT_READY || run == 0) return answer;
+    weft__chan_lock_both(chan);
+    bool as_it_was =
+        at == load_relaxed(a->sends ? &chan->head : &chan->tail); /* relaxed: as above */
+    if (a->sends && as_it_was && chan->head_run == 0) {
+        chan->head_run = run;
+        chan->head_left -= run;
+    }
+    if (!a->sends && as_it_was && chan->tail_run == 0) {
+        chan->tail_run = run;
+        chan->tail_left -= run;
+        chan->room -= run;
+    }
+    weft__chan_unlock_send(chan);
+    weft__chan_unlock_recv(chan);
+    return answer;
+}
+
 /* ---- one operation after the other ---- */
 
 static void begin_operation(struct actor *a)
 {
-    if (a->sends) {
+    if (a->trade == AWAITS_END) {
+        a->f.closed = (struct weft_chan_closed){.chan = chan};
+    } else if (a->trade == RESERVES) {
+        a->f.reserve = (struct weft_reserve_many){.chan = chan, .count = 2};
+    } else if (a->sends) {
         a->f.tx = (struct weft_send){.chan = chan, .msg = &a->value};
     } else {
         a->f.rx = (struct weft_recv){.chan = chan, .into = &a->value};
@@ -155,10 +197,16 @@ static void begin_operation(struct actor *a)
 
 static weft_poll poll_operation(struct actor *a, weft_cx *cx)
 {
-    bool waits = a->sends ? a->f.tx.weft__at : a->f.rx.weft__at;
+    bool waits = a->f.tx.weft__at;
+    if (a->trade == AWAITS_END) return weft_chan_closed_poll(&a->f.closed, cx);
+    if (a->trade == RESERVES) return weft_reserve_many_poll(&a->f.reserve, cx);
+    if (cx->why && waits && !a->sends && model_mutant == HANDED_RECEIVER_SWALLOWS)
+        return give_up_alone(a, cx);
     if (cx->why && waits &&
         model_mutant == (a->sends ? SENDER_SWALLOWS_ITS_TURN : RECEIVER_SWALLOWS_ITS_TURN))
         return give_up_alone(a, cx);
+    if (model_mutant == RECEIVER_LEAVES_THE_RUN && !a->sends) return leaves_the_run(a, cx);
+    if (model_mutant == SENDER_LEAVES_THE_RUN && a->sends) return leaves_the_run(a, cx);
     if (a->sends) return weft_send_poll(&a->f.tx, cx);
     if (model_mutant == RECEIVER_QUEUES_LATE) return recv_queues_late(a, cx);
     if (model_mutant == RECEIVE_ADMITS_NOBODY) return recv_admits_nobody(a);
@@ -168,9 +216,15 @@ static weft_poll poll_operation(struct actor *a, weft_cx *cx)
 /* True: go on with the next one. */
 static bool account(struct actor *a, unsigned number)
 {
-    int ret = a->sends ? a->f.tx.ret : a->f.rx.ret;
+    int ret = a->f.tx.ret;
 
     last_answer[number] = (unsigned)-ret;
+    if (a->trade == RESERVES && ret == 0) {
+        model_assert(weft__permit_send((weft_chan *)(void *)chan, &a->value) == 0);
+        sent[a->value]++;
+        model_assert(weft__permit_drop((weft_chan *)(void *)chan) == 0);
+    }
+    if (a->trade != PLAIN) return false;
     if (a->sends && ret == 0) sent[a->value++]++;
     if (!a->sends && ret == 1) {
         received[a->value]++;
@@ -244,6 +298,13 @@ static void cancel_it(void *actor)
 static void close_it(void *unused)
 {
     (void)unused;
+    if (model_mutant == CLOSE_TELLS_NO_WAITER) {
+        weft__chan_lock_both(chan);
+        chan->gate |= WEFT__CHAN_CLOSED;
+        weft__chan_unlock_send(chan);
+        weft__chan_unlock_recv(chan);
+        return;
+    }
     (void)weft__chan_close((weft_chan *)(void *)chan);
 }
 
@@ -257,16 +318,23 @@ static void begin(enum weft_chan_kind kind, size_t capacity)
     actor_count = ended = 0;
 }
 
-static struct actor *actor(bool sends, unsigned count, uint64_t value, uint32_t references)
+static struct actor *actor_of(enum trade trade, bool sends, unsigned count, uint64_t value,
+                              uint32_t references)
 {
     struct actor *a = model_alloc(sizeof(*a));
     weft__state_init(&a->task, references);
+    a->trade = trade;
     a->sends = sends;
     a->left = count;
     a->value = value;
     begin_operation(a);
     actors[actor_count++] = a;
     return a;
+}
+
+static struct actor *actor(bool sends, unsigned count, uint64_t value, uint32_t references)
+{
+    return actor_of(PLAIN, sends, count, value, references);
 }
 
 /* All have ended, and what was sent was received, or lies there. */
@@ -334,7 +402,7 @@ static void tries_to_receive(void *unused)
     weft__chan_lock_recv(
         chan); /* take_one, without what comes when it finds nothing: that takes both locks */
     for (unsigned i = 0; i < 2; i++)
-        if (take_some(chan, (char *)&value, 1)) received[value]++;
+        if (take_some(chan, (char *)&value, 1, &(struct spent){NULL})) received[value]++;
     weft__chan_unlock_recv(chan);
 }
 static void by_tries(void)
@@ -436,7 +504,109 @@ static void bounded_is_freed(void)
     end();
 }
 
+/* A run is open on each side while others come to wait: a ring of three, so that one operation leaves a run behind. */
+static void runs_are_taken_back(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 3);
+    uint64_t value = 1;
+    model_assert(weft__try_send((weft_chan *)(void *)chan, &value) == 0);
+    sent[1]++;
+    model_thread(run_it, actor(true, 2, 2, 0));
+    model_thread(run_it, actor(false, 3, 0, 0));
+    end();
+    model_assert(last_value == 3);
+}
+
+static void runs_of_receivers_are_taken_back(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 2);
+    for (uint64_t value = 1; value <= 2; value++) {
+        model_assert(weft__try_send((weft_chan *)(void *)chan, &value) == 0);
+        sent[value]++;
+    }
+    model_thread(run_it,
+                 actor(true, 2, 3, 0)); /* the second waits for what the receiver's run frees */
+    model_thread(run_it, actor(false, 2, 0, 0));
+    end();
+    model_assert(last_value == 2);
+}
+
+/* Two receivers wait where sender and receiver meet, a message is left for the first, which is cancelled: somebody has it. */
+static void tries_to_meet(void *unused)
+{
+    (void)unused;
+    uint64_t value = 1;
+    model_assert(weft__try_send((weft_chan *)(void *)chan, &value) == 0);
+    sent[1]++;
+}
+static void hand_is_cancelled(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 0);
+    struct actor *one = actor(false, 1, 0, 1), *two = actor(false, 1, 0, 0);
+    run(one);
+    run(two);
+    model_thread(tries_to_meet, NULL);
+    model_thread(cancel_it, one);
+    model_join();
+    model_assert(received[1] == 1);
+    if (ended < 2) run(actor(true, 1, 2, 0));
+    end();
+}
+
+/* Who waits for the end is told, or was cancelled before. */
+static void end_is_awaited(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 1);
+    struct actor *one = actor_of(AWAITS_END, false, 0, 0, 1);
+    run(one);
+    model_thread(cancel_it, one);
+    model_thread(close_it, NULL);
+    model_thread(run_it, actor_of(AWAITS_END, false, 0, 0, 0));
+    end();
+}
+
+/* It wants both places, and one is taken; another waits behind it. */
+static void two_are_reserved(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 2);
+    run(actor(true, 1, 1, 0));
+    struct actor *wants_two = actor_of(RESERVES, false, 0, 2, 1);
+    run(wants_two);
+    run(actor(true, 1, 3, 0)); /* there is a place, but nobody passes */
+    model_assert(ended == 1);
+    model_thread(run_it, actor(false, 1, 0, 0));
+    model_thread(cancel_it, wants_two);
+    model_join();
+    model_assert(sent[3] == 1);
+    end();
+}
+
 static const struct model_case cases[] = {
+    {.name = "chan: runs are taken back", .run = runs_are_taken_back, .preemptions = 3},
+    {.name = "chan: also of who receives",
+     .run = runs_of_receivers_are_taken_back,
+     .preemptions = 3},
+    {.name = "chan: a message left for one that gives up",
+     .run = hand_is_cancelled,
+     .unbounded = true},
+    {.name = "chan: the end is awaited", .run = end_is_awaited, .preemptions = 2},
+    {.name = "chan: two places are reserved at once", .run = two_are_reserved, .preemptions = 3},
+    {.name = "mutant: a receiver waits, a sender goes on",
+     .run = runs_are_taken_back,
+     .mutant = RECEIVER_LEAVES_THE_RUN,
+     .must_fail = true},
+    {.name = "mutant: a sender waits, a receiver goes on",
+     .run = runs_of_receivers_are_taken_back,
+     .mutant = SENDER_LEAVES_THE_RUN,
+     .must_fail = true},
+    {.name = "mutant: a close that tells nobody",
+     .run = end_is_awaited,
+     .mutant = CLOSE_TELLS_NO_WAITER,
+     .must_fail = true},
+    {.name = "mutant: a message left for one that gives up is lost",
+     .run = hand_is_cancelled,
+     .mutant = HANDED_RECEIVER_SWALLOWS,
+     .must_fail = true},
     {.name = "chan: round a ring of one", .run = capacity_1, .preemptions = 3},
     {.name = "chan: round a ring of two", .run = capacity_2, .preemptions = 3},
     {.name = "chan: a rendezvous", .run = capacity_0, .preemptions = 3},

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What channels cost, as their allocator sees it: an idle one, a fast sender before a slow receiver, blocks that come and go. The
+ * allocator is never called with a lock of the library's held (debug builds abort there).
+ */
+#include "ints.h"
+
+#include "sys/lock.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+/* ---- an allocator that counts ---- */
+
+static _Atomic int64_t bytes_alive; /* relaxed everywhere: a count, read when nothing moves it */
+
+static void *count_alloc(void *ctx, size_t bytes, size_t align)
+{
+    void *memory = NULL;
+    (void)ctx;
+    weft__lock_assert_none_held();
+    if (posix_memalign(&memory, align, bytes) != 0) return NULL;
+    fetch_add_relaxed(&bytes_alive, (int64_t)bytes);
+    return memory;
+}
+
+static void count_free(void *ctx, void *memory, size_t bytes)
+{
+    (void)ctx;
+    weft__lock_assert_none_held();
+    fetch_sub_relaxed(&bytes_alive, (int64_t)bytes);
+    free(memory);
+}
+
+static const weft_allocator counted = {.alloc = count_alloc, .free = count_free};
+
+static int64_t alive(void)
+{
+    return load_relaxed(&bytes_alive); /* relaxed: as above */
+}
+
+/* ---- tests ---- */
+
+/* What the heap has given for it, with a word for the heap itself, beside the ring. */
+TEST(chan_memory_of_an_idle_one)
+{
+    int_chan *chan;
+    size_t most = 255 - 2 * sizeof(void *);
+
+    ASSERT_OK(weft_chan_new(64, &chan));
+    ASSERT_LE(malloc_usable_size(chan), most);
+    weft_chan_free(chan);
+    ASSERT_OK(weft_chan_new(0, &chan));
+    ASSERT_LE(malloc_usable_size(chan), most);
+    weft_chan_free(chan);
+    ASSERT_OK(weft_chan_unbounded(&chan));
+    ASSERT_LE(malloc_usable_size(chan), most);
+    weft_chan_free(chan);
+}
+
+/* And there is nothing but the two: a rendezvous is one block. */
+TEST(chan_memory_is_all_that_it_has)
+{
+    int_chan *chan;
+
+    ASSERT_OK(weft_set_allocator(&counted));
+    ASSERT_OK(weft_chan_new(0, &chan));
+    int64_t meets = alive();
+    ASSERT_LE(meets, 255 + 64); /* with what the library notes before each block that is aligned */
+    weft_chan_free(chan);
+    ASSERT_EQ(alive(), 0);
+    ASSERT_OK(weft_chan_new(64, &chan));
+    ASSERT_EQ(alive(), meets + 64 * 8 + 16);
+    weft_chan_free(chan);
+    ASSERT_EQ(alive(), 0);
+}
+
+/* However fast the sender and slow the receiver, a bounded channel has what it was made with: the receiver looks after each message. */
+static int sends_all(int_chan *chan, int count)
+{
+    int r = sends(chan, 0, count);
+    (void)weft_chan_close(chan);
+    return r;
+}
+
+TEST(chan_memory_of_a_fast_sender)
+{
+    ASSERT_OK(weft_set_allocator(&counted));
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        int_chan *chan;
+        int64_t before = alive();
+        ASSERT_OK(weft_chan_new(8, &chan));
+        int64_t its_own = alive() - before;
+        struct crew crew;
+        crew_start(&crew, crew_sizes[i]);
+        weft_task *tx = weft_go(sends_all, chan, 5000);
+        int value;
+        CREW_UNTIL(weft_chan_len(chan) == 8); /* it is full, and the sender waits, or is about to */
+        int64_t full = alive();
+        for (int n = 0; n < 5000; n++) {
+            ASSERT_LE(weft_chan_len(chan), 8);
+            ASSERT_EQ(weft_recv(chan, &value), 1);
+            ASSERT_EQ(value, n);
+        }
+        ASSERT_LE(alive(), full + 4096); /* beside it, a thread that waits has a waker */
+        ASSERT_EQ(joined(tx), 5000);
+        crew_stop(&crew);
+        ASSERT_EQ(alive() - before, its_own);
+        weft_chan_free(chan);
+    }
+}
+
+/* An unbounded one grows with what lies in it, and shrinks again; by one block at most it is larger than that. */
+TEST(chan_memory_of_an_unbounded_one_follows_its_length)
+{
+    enum { ROUNDS = 3, MANY = 10000 };
+    int_chan *chan;
+    int value;
+
+    ASSERT_OK(weft_set_allocator(&counted));
+    ASSERT_OK(weft_chan_unbounded(&chan));
+    int64_t empty = alive();
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MANY; i++)
+            ASSERT_OK(weft_try_send(chan, &i));
+        ASSERT_GE(alive(), empty + (MANY - 31) * 8);
+        ASSERT_LE(alive(), empty + MANY * 10);
+        for (int i = 0; i < MANY; i++)
+            ASSERT_EQ(weft_recv(chan, &value), 1);
+        ASSERT_LE(alive(), empty + 512);
+    }
+    weft_chan_free(chan);
+    ASSERT_EQ(alive(), 0);
+}
