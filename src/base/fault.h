@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* One kind per call that can fail. GUARD is the MADV_GUARD_INSTALL of madvise, MADVISE all its other uses; EPOLL_PWAIT2 stands before EPOLL_WAIT
- * and is for its absence, with -ENOSYS. The X-macro keeps the names printable: weft__fault_name. */
+ * and is for its absence, with -ENOSYS. READ and WRITE are those of events and pipes, RECV and SEND those of sockets. The X-macro keeps the names printable: weft__fault_name. */
 #define WEFT__FAULT_KINDS(X)                                                                                           \
     X(ALLOC)                                                                                                           \
     X(MMAP)                                                                                                            \
@@ -46,7 +46,19 @@
     X(PIDFD)                                                                                                           \
     X(MEMBARRIER)                                                                                                      \
     X(URING_SETUP)                                                                                                     \
-    X(URING_ENTER)
+    X(URING_ENTER)                                                                                                     \
+    X(SOCKET)                                                                                                          \
+    X(BIND)                                                                                                            \
+    X(LISTEN)                                                                                                          \
+    X(ACCEPT)                                                                                                          \
+    X(CONNECT)                                                                                                         \
+    X(RECV)                                                                                                            \
+    X(SEND)                                                                                                            \
+    X(SHUTDOWN)                                                                                                        \
+    X(SOCKOPT)                                                                                                         \
+    X(SOCKNAME)                                                                                                        \
+    X(PIPE)                                                                                                            \
+    X(POLL)
 
 enum weft__fault_kind {
 #define X(name) WEFT__FAULT_##name,

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * fd - close.
+ * fd - close, and poll without waiting.
  */
 #include "sys/fd.h"
 
 #include "base/assert.h"
+#include "base/fault.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 void weft__fd_close(int fd)
@@ -16,4 +19,30 @@ void weft__fd_close(int fd)
     /* Else the number may be somebody else's by now, and the next close of this kind hits that. */
     weft_dassert(r != -EBADF);
     (void)r; /* EINTR too means closed */
+}
+
+int weft__fd_ready(int fd, int for_what)
+{
+    short asked = (for_what & WEFT__FD_IN ? POLLIN | POLLRDHUP : 0) |
+                  (for_what & WEFT__FD_OUT ? POLLOUT : 0) | (for_what & WEFT__FD_PRI ? POLLPRI : 0);
+    struct pollfd look = {.fd = fd, .events = asked};
+    int r;
+    do {
+        r = weft__fault(WEFT__FAULT_POLL);
+        if (r == 0 && poll(&look, 1, 0) < 0) r = -errno;
+    } while (r == -EINTR);
+    if (r < 0) return r;
+    short got = look.revents;
+    if (got & POLLNVAL) return -EBADF;
+    if (got & (POLLERR | POLLHUP)) return for_what & (WEFT__FD_IN | WEFT__FD_OUT);
+    return (got & (POLLIN | POLLRDHUP) ? WEFT__FD_IN : 0) | (got & POLLOUT ? WEFT__FD_OUT : 0) |
+           (got & POLLPRI ? WEFT__FD_PRI : 0);
+}
+
+int weft__fd_unblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) return -errno;
+    if (flags & O_NONBLOCK) return 0;
+    return fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * fd - what every file descriptor needs: a close that nobody has to check.
+ * fd - what every file descriptor needs: a close that nobody has to check, and a look at what it is ready for.
  */
 #ifndef WEFT_SYS_FD_H
 #define WEFT_SYS_FD_H
@@ -11,5 +11,14 @@
  * there is nothing to repeat; an error that close reports late belongs to a write, and whoever
  * needs it calls fsync. A descriptor that is not open is a bug that debug builds abort on. */
 void weft__fd_close(int fd);
+
+enum { WEFT__FD_IN = 1, WEFT__FD_OUT = 2, WEFT__FD_PRI = 4 };
+
+/* Which of these is it ready for just now? Errors and the peer's end count as ready. Blocks: no.
+ * Returns some of `for_what`; 0: none; -EBADF. */
+int weft__fd_ready(int fd, int for_what);
+
+/* Make what would block answer -EAGAIN. Returns 0; -EBADF. */
+int weft__fd_unblock(int fd);
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pipe - the calls, and SIGPIPE held back around a write; the idea is in pipe.h.
+ */
+#include "sys/pipe.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+int weft__pipe_open(int into[2])
+{
+    int ends[2];
+    int r = weft__fault(WEFT__FAULT_PIPE);
+    if (r < 0) return r;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return -errno;
+    into[0] = ends[0];
+    into[1] = ends[1];
+    return 0;
+}
+
+ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count)
+{
+    ssize_t r;
+    do {
+        r = weft__fault(WEFT__FAULT_READ);
+        if (r == 0 && (r = readv(fd, iov, count)) < 0) r = -errno;
+    } while (r == -EINTR);
+    return r;
+}
+
+static ssize_t write_some(int fd, const struct iovec *iov, int count)
+{
+    ssize_t r;
+    do {
+        r = weft__fault(WEFT__FAULT_WRITE);
+        if (r == 0 && (r = writev(fd, iov, count)) < 0) r = -errno;
+    } while (r == -EINTR);
+    return r;
+}
+
+/* Thread-directed, as ours is, comes first: one that was sent to the process stays. */
+static void take_ours(const sigset_t *signals)
+{
+    struct timespec now = {0};
+    while (sigtimedwait(signals, NULL, &now) < 0 && errno == EINTR)
+        continue;
+}
+
+ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count)
+{
+    sigset_t signals;
+    sigset_t before;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
+    bool blocked = sigismember(&before, SIGPIPE);
+    ssize_t r = write_some(fd, iov, count);
+    if (r == -EPIPE) take_ours(&signals);
+    if (!blocked) (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}

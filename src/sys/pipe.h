@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pipe - two ends, and the read and write of any descriptor, without the signal.
+ *
+ * A write to a pipe that nobody reads raises SIGPIPE, which ends a process that has not thought of it,
+ * and no flag of write(2) prevents that. So the thread blocks the signal around its write, and takes the
+ * one that it has caused: two calls more, one on threads of the library, which block it for good.
+ * The process's own way with the signal is not touched.
+ * Rejected: to ignore the signal for the whole process (programs that are part of a shell's pipe rely on
+ * it, and children inherit it); a socket pair instead (a child process may want to see a pipe).
+ * Threads: any. Blocks: never, on descriptors that do not.
+ */
+#ifndef WEFT_SYS_PIPE_H
+#define WEFT_SYS_PIPE_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* Both close-on-exec and not blocking; into[0] is read from. Returns 0; -EMFILE; -ENFILE. */
+int weft__pipe_open(int into[2]);
+
+/* Returns how much; 0 at the end; -EAGAIN ... */
+ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count);
+
+/* Returns how much; -EAGAIN; -EPIPE: nobody reads. */
+ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * socket - the calls, each behind its fault point; made again where a signal interrupted them.
+ */
+#include "sys/socket.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define KIND (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
+
+_Static_assert(sizeof(struct sockaddr_storage) <= WEFT__ADDRESS_BYTES, "every address fits its box");
+
+/* The call's answer, or its errno; again while that is EINTR. An errno is read right after its call. */
+#define CALL(kind, ...)                                                                            \
+    ({                                                                                             \
+        ssize_t weft__r;                                                                           \
+        do {                                                                                       \
+            weft__r = weft__fault(kind);                                                           \
+            if (weft__r == 0 && (weft__r = (__VA_ARGS__)) < 0) weft__r = -errno;                   \
+        } while (weft__r == -EINTR);                                                               \
+        weft__r;                                                                                   \
+    })
+
+static const struct sockaddr *sockaddr_of(const struct weft__address *addr)
+{
+    return (const struct sockaddr *)(const void *)addr->data;
+}
+
+int weft__socket_open(const struct weft__address *like, int *into)
+{
+    int fd = (int)CALL(WEFT__FAULT_SOCKET, socket(sockaddr_of(like)->sa_family, KIND, 0));
+    if (fd < 0) return fd;
+    *into = fd;
+    return 0;
+}
+
+int weft__socket_pair(int into[2])
+{
+    int pair[2];
+    int r = (int)CALL(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, KIND, 0, pair));
+    if (r < 0) return r;
+    memcpy(into, pair, sizeof(pair));
+    return 0;
+}
+
+int weft__socket_bind(int fd, const struct weft__address *addr)
+{
+    return (int)CALL(WEFT__FAULT_BIND, bind(fd, sockaddr_of(addr), addr->bytes));
+}
+
+int weft__socket_listen(int fd, int backlog)
+{
+    return (int)CALL(WEFT__FAULT_LISTEN, listen(fd, backlog));
+}
+
+int weft__socket_accept(int fd, struct weft__address *from, int *into)
+{
+    socklen_t bytes = sizeof(from->data);
+    struct sockaddr *peer = from ? (struct sockaddr *)(void *)from->data : NULL;
+    int got = (int)CALL(WEFT__FAULT_ACCEPT, accept4(fd, peer, from ? &bytes : NULL,
+                                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (got < 0) return got;
+    if (from) from->bytes = bytes;
+    *into = got;
+    return 0;
+}
+
+/* Interrupted, it goes on by itself: to call it again would answer -EALREADY. */
+int weft__socket_connect(int fd, const struct weft__address *addr)
+{
+    int r = weft__fault(WEFT__FAULT_CONNECT);
+    if (r == 0 && connect(fd, sockaddr_of(addr), addr->bytes) < 0) r = -errno;
+    return r == -EINTR ? -EINPROGRESS : r;
+}
+
+/* One buffer goes by recv and send, which need no message around it. */
+ssize_t weft__socket_recv(int fd, const struct iovec *iov, int count, bool peek)
+{
+    int flags = peek ? MSG_PEEK : 0;
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
+    if (count == 1) return CALL(WEFT__FAULT_RECV, recv(fd, iov->iov_base, iov->iov_len, flags));
+    return CALL(WEFT__FAULT_RECV, recvmsg(fd, &message, flags));
+}
+
+ssize_t weft__socket_recv_unix(int fd, const struct iovec *iov, int count, bool *cut)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
+    ssize_t r = CALL(WEFT__FAULT_RECV, recvmsg(fd, &message, 0));
+    *cut = message.msg_flags & MSG_CTRUNC;
+    return r;
+}
+
+ssize_t weft__socket_send(int fd, const struct iovec *iov, int count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
+    if (count == 1)
+        return CALL(WEFT__FAULT_SEND, send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
+    return CALL(WEFT__FAULT_SEND, sendmsg(fd, &message, MSG_NOSIGNAL));
+}
+
+int weft__socket_shutdown(int fd, enum weft__socket_half half)
+{
+    return (int)CALL(WEFT__FAULT_SHUTDOWN, shutdown(fd, half == WEFT__HALF_READ ? SHUT_RD : SHUT_WR));
+}
+
+int weft__socket_error(int fd)
+{
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
+    return r < 0 ? r : -error;
+}
+
+/* ---- options ---- */
+
+static const struct {
+    int level;
+    int name;
+} options[] = {
+    [WEFT__SOCKET_NODELAY] = {IPPROTO_TCP, TCP_NODELAY},
+    [WEFT__SOCKET_KEEPALIVE] = {SOL_SOCKET, SO_KEEPALIVE},
+    [WEFT__SOCKET_KEEPIDLE] = {IPPROTO_TCP, TCP_KEEPIDLE},
+    [WEFT__SOCKET_KEEPINTVL] = {IPPROTO_TCP, TCP_KEEPINTVL},
+    [WEFT__SOCKET_KEEPCNT] = {IPPROTO_TCP, TCP_KEEPCNT},
+    [WEFT__SOCKET_LINGER] = {SOL_SOCKET, SO_LINGER},
+    [WEFT__SOCKET_REUSEADDR] = {SOL_SOCKET, SO_REUSEADDR},
+    [WEFT__SOCKET_REUSEPORT] = {SOL_SOCKET, SO_REUSEPORT},
+    [WEFT__SOCKET_RECVBUF] = {SOL_SOCKET, SO_RCVBUF},
+    [WEFT__SOCKET_SENDBUF] = {SOL_SOCKET, SO_SNDBUF},
+    [WEFT__SOCKET_V6ONLY] = {IPPROTO_IPV6, IPV6_V6ONLY},
+};
+
+int weft__socket_set(int fd, enum weft__socket_option option, int value)
+{
+    struct linger linger = {.l_onoff = value >= 0, .l_linger = value < 0 ? 0 : value};
+    bool lingers = option == WEFT__SOCKET_LINGER;
+    const void *from = lingers ? (const void *)&linger : &value;
+    socklen_t bytes = lingers ? sizeof(linger) : sizeof(value);
+    return (int)CALL(WEFT__FAULT_SOCKOPT,
+                     setsockopt(fd, options[option].level, options[option].name, from, bytes));
+}
+
+int weft__socket_get(int fd, enum weft__socket_option option, int *into)
+{
+    struct linger linger = {0};
+    int value = 0;
+    bool lingers = option == WEFT__SOCKET_LINGER;
+    socklen_t bytes = lingers ? sizeof(linger) : sizeof(value);
+    void *to = lingers ? (void *)&linger : &value;
+    int r = (int)CALL(WEFT__FAULT_SOCKOPT,
+                      getsockopt(fd, options[option].level, options[option].name, to, &bytes));
+    if (r < 0) return r;
+    *into = !lingers ? value : linger.l_onoff ? linger.l_linger : -1;
+    return 0;
+}
+
+/* ---- addresses ---- */
+
+int weft__socket_local(int fd, struct weft__address *into)
+{
+    struct weft__address got = {.bytes = 0};
+    socklen_t bytes = sizeof(got.data);
+    struct sockaddr *to = (struct sockaddr *)(void *)got.data;
+    int r = (int)CALL(WEFT__FAULT_SOCKNAME, getsockname(fd, to, &bytes));
+    if (r < 0) return r;
+    got.bytes = bytes;
+    *into = got;
+    return 0;
+}
+
+int weft__socket_peer(int fd, struct weft__address *into)
+{
+    struct weft__address got = {.bytes = 0};
+    socklen_t bytes = sizeof(got.data);
+    struct sockaddr *to = (struct sockaddr *)(void *)got.data;
+    int r = (int)CALL(WEFT__FAULT_SOCKNAME, getpeername(fd, to, &bytes));
+    if (r < 0) return r;
+    got.bytes = bytes;
+    *into = got;
+    return 0;
+}
