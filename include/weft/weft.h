@@ -5,22 +5,25 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
-#include <weft/version.h>
 #include <weft/alloc.h>
-#include <weft/future.h>
-#include <weft/task.h>
-#include <weft/fiber.h>
-#include <weft/rt.h>
 #include <weft/blocking.h>
-#include <weft/local.h>
-#include <weft/time.h>
-#include <weft/pool.h>
-#include <weft/token.h>
-#include <weft/select.h>
-#include <weft/region.h>
-#include <weft/chan.h>
 #include <weft/cast.h>
+#include <weft/chan.h>
+#include <weft/fd.h>
+#include <weft/fiber.h>
+#include <weft/future.h>
+#include <weft/local.h>
 #include <weft/lock.h>
+#include <weft/net.h>
+#include <weft/pool.h>
+#include <weft/region.h>
+#include <weft/rt.h>
+#include <weft/select.h>
+#include <weft/stream.h>
 #include <weft/sync.h>
+#include <weft/task.h>
+#include <weft/time.h>
+#include <weft/token.h>
+#include <weft/version.h>
 
 #endif
