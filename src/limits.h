@@ -160,6 +160,15 @@
 /* Threads of a blocking pool that can be asked for; what Linux gives a process by default. Doubled: a number that somebody mistyped is taken for a wish. */
 #define WEFT__BLOCKING_THREADS_MAX 32768
 
+/* Events that one turn of a driver brings at most. Doubled: a burst of them fills half of the ring again, and timers behind it wait as much longer; halved: a busy
+ * server asks the kernel twice as often. */
+#ifndef WEFT__EVENTS_MAX
+#define WEFT__EVENTS_MAX 128
+#endif
+
+/* Buffers of one read or write that go to the kernel at once. Doubled: 1 KiB more on the stack of each such call; halved: long lists take more calls. */
+#define WEFT__IOV_MAX 64
+
 /* Workers per idle word: the rest of the word counts searchers. Cannot be doubled: the word has 64 bits. */
 #define WEFT__IDLE_GROUP_WORKERS 56
 

@@ -63,7 +63,7 @@ static bool all_idle(struct weft_rt *rt)
 {
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     if (load_acquire(&rt->stage) == WEFT__STOPPED) return true;
-    if (weft__clock_is_held(rt)) return false;
+    if (weft__clock_is_held(rt) || weft__io_is_watched(rt)) return false;
     if (rt->current_thread) {
         const struct weft__here *here = weft__here();
         bool turns_it = here->worker && here->worker->rt == rt;

@@ -124,6 +124,7 @@ static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker 
     bool rob = may_rob(victim);
     if (is_deaf && !rob) return NULL;
     uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index]) : 0;
+    if (rob) fired += weft__io_turn(w, victim->shard->port);
     struct weft__haul haul = haul_from(w, victim, rob);
     if (!haul.run) return fired ? weft__worker_take(w) : NULL;
     weft__tally(&w->counts.steals, 1);
@@ -152,7 +153,9 @@ static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
 /* Would steal_from get something? */
 static bool has_work(struct weft__worker *victim, bool is_deaf)
 {
-    if (may_rob(victim)) return weft__worker_queued(victim) > 0 || weft__worker_has_due(victim);
+    if (may_rob(victim))
+        return weft__worker_queued(victim) > 0 || weft__worker_has_due(victim) ||
+               weft__io_has(victim->shard->port);
     return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
 }
 
@@ -198,6 +201,8 @@ static struct weft_task *spin(struct weft__worker *w)
     int64_t until = weft__clock_now() + (int64_t)w->rt->opts.spin_us * 1000;
     int64_t look = weft__worker_next_look(w);
     if (look < until) until = look;
+    if (!weft__port_idle(w->shard->port))
+        until = 0; /* it sleeps where the kernel can tell it (io.h): once around */
     for (unsigned round = 1;; round++) {
         int64_t now = weft__clock_now();
         struct weft_task *task = look_everywhere(w, now);
@@ -222,25 +227,27 @@ static void stop_searching(struct weft__worker *w)
  * stacks each time. */
 #define QUIET_NS INT64_C(1000000000)
 
-static void park(struct weft__worker *w)
+static void park(struct weft__worker *w, struct weft__events *events)
 {
     struct weft_rt *rt = w->rt;
     int64_t until = weft__worker_next_look(w);
     if (!weft__monitor_watches(rt) && weft__stack_sizes_are_warm(&rt->stack_sizes, WEFT__STACK_KEEP)) {
         int64_t quiet = weft__clock_now() + QUIET_NS;
         if (quiet < until) {
-            if (weft__park(&w->park, quiet)) return; /* woken */
+            if (weft__io_park(w, quiet, events)) return; /* woken */
             weft__monitor_trim(rt);
         }
     }
-    (void)weft__park(&w->park, until);
+    (void)weft__io_park(w, until, events);
 }
 
 static void sleep_until_woken(struct weft__worker *w)
 {
     struct weft_rt *rt = w->rt;
     bool searching = w->searching;
+    struct weft__events events; /* what it is woken by: delivered when it is awake */
 
+    events.count = 0;
     weft__slab_flush(&w->slab);
     weft__slab_share(&w->slab);
     weft__stack_magazine_flush(&w->magazine); /* others may need them, and else nobody could trim them */
@@ -250,11 +257,12 @@ static void sleep_until_woken(struct weft__worker *w)
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     if (!work && load_acquire(&rt->stage) != WEFT__STOPPED && !weft__clock_move_idle(rt, WEFT__NEVER)) {
         weft__tally(&w->counts.parks, 1);
-        park(w);
+        park(w, &events);
     }
     (void)weft__idle_unsleep(&rt->idle, w->index);
     w->searching = true;
     weft__watch_stir(&rt->monitor.watch);
+    weft__io_deliver(w, &events);
 }
 
 /* What a hook woke lies in our own queues, where this worker would sleep upon it. */
@@ -310,6 +318,10 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
             slept = true;
         }
         if (task || stopped) {
+            if (!slept)
+                (void)weft__io_turn(
+                    w,
+                    w->shard->port); /* it does not sleep, and its fds are not to wait for that */
             stop_searching(w);
             return task;
         }

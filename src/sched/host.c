@@ -5,6 +5,7 @@
 #include "sched/host.h"
 
 #include "base/assert.h"
+#include "driver/driver.h"
 #include "sys/alarm.h"
 #include "sys/epoll.h"
 #include "sys/fd.h"
@@ -43,6 +44,13 @@ void weft__host_set(struct weft__host *host, int64_t next)
     int r = weft__alarm_set(host->alarm, next);
     weft_assert(r == 0); /* an fd of our own, and a time that it knows */
     host->alarm_at = next;
+}
+
+void weft__host_nest(struct weft__host *host, struct weft__port *port)
+{
+    /* acquire: [port-open] with open_port */
+    if (host->nested || weft__port_idle(port) || !load_acquire(&port->open)) return;
+    host->nested = weft__epoll_add(host->epoll, port->kernel, EPOLLIN, 0) == 0;
 }
 
 void weft__host_close(struct weft__host *host)

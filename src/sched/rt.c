@@ -99,6 +99,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
 static void shard_init(struct weft_rt *rt, uint32_t index)
 {
     weft__shard_init(&rt->shards[index], index);
+    rt->shards[index].port = &rt->driver->ports[index];
     rt->workers[index].shard = &rt->shards[index];
 }
 
@@ -256,6 +257,7 @@ static void dismantle(struct weft_rt *rt)
         rt,
         WEFT__NEVER)) { /* one that stands has nobody else to move it for threads that sleep on it */
     }
+    weft__io_stop(rt);
     parts_done(rt);
 }
 
@@ -288,8 +290,10 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     weft__clock_init(&rt->clock, rt->opts.paused);
     r = weft__wheels_new(rt);
     if (r < 0) goto out_shards;
-    r = parts_init(rt);
+    r = weft__io_new(rt);
     if (r < 0) goto out_wheels;
+    r = parts_init(rt);
+    if (r < 0) goto out_io;
     weft__fork_enlist(rt); /* before its threads: a hook of theirs may fork */
     if (!rt->current_thread) r = threads_start(rt);
     if (r < 0) goto out_parts;
@@ -300,6 +304,8 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 out_parts:
     dismantle(rt);
     return r;
+out_io:
+    weft__io_stop(rt);
 out_wheels:
     weft__wheels_free(rt);
 out_shards:
@@ -319,6 +325,7 @@ void weft__rt_lose(struct weft_rt *rt)
     store_relaxed(&rt->stage, WEFT__LOST); /* relaxed, all: this process has one thread */
     store_relaxed(&rt->event_fd, -1);
     weft__host_init(&rt->host);
+    if (rt->driver) weft__driver_lose(rt->driver);
     (void)cas_relaxed(&default_rt, &expected, NULL);
 }
 
@@ -371,6 +378,7 @@ int weft_rt_fd(weft_rt *rt)
         weft__fd_close(fd);
         return r;
     }
+    weft__host_nest(&rt->host, rt->shards[0].port);
     store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
     weft__rt_signal(rt);              /* what is queued already */
     return rt->host.epoll;
@@ -388,7 +396,9 @@ static void turn_ends(struct weft__worker *w)
 {
     bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
-    if (w->rt->host.epoll >= 0) weft__host_set(&w->rt->host, weft__worker_next_look(w));
+    if (w->rt->host.epoll < 0) return;
+    weft__host_set(&w->rt->host, weft__worker_next_look(w));
+    weft__host_nest(&w->rt->host, w->shard->port);
 }
 
 static int turn(struct weft__worker *w)
@@ -397,6 +407,7 @@ static int turn(struct weft__worker *w)
     struct weft_task *task = NULL;
     weft__shard_turn(w->shard, w->index);
     (void)weft__worker_look(w);
+    (void)weft__io_turn(w, w->shard->port);
     do {
         count += weft__worker_run(w, task, TURN_POLLS_MAX - count);
         if (count == TURN_POLLS_MAX) break;
@@ -413,20 +424,24 @@ static int64_t later(int64_t now, int64_t ns)
 }
 
 /* Until something is there, the timeout, or a timer. If the clock stands, its timers come without a wait. */
-static void turn_sleep(struct weft__worker *w, int64_t timeout_ns)
+static void turn_sleep(struct weft__worker *w, int64_t timeout_ns, struct weft__events *events)
 {
     int64_t until = later(weft__clock_now(), timeout_ns);
     if (weft__clock_move_idle(w->rt, later(weft__clock_read(&w->rt->clock), timeout_ns))) return;
     int64_t look = weft__worker_next_look(w);
-    (void)weft__park(&w->park, look < until ? look : until);
+    (void)weft__io_park(w, look < until ? look : until, events);
 }
 
 static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
 {
+    struct weft__events events;
+    events.count = 0;
     weft__idle_sleep(&w->rt->idle, w->index, false);
-    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox)) turn_sleep(w, timeout_ns);
+    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox))
+        turn_sleep(w, timeout_ns, &events);
     (void)weft__idle_unsleep(&w->rt->idle, w->index);
     (void)weft__idle_search_end(&w->rt->idle, w->index);
+    weft__io_deliver(w, &events);
 }
 
 int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)

@@ -11,7 +11,7 @@
  *     monitor.c  who watches them: watch.h, trace.h   shard.h    what brings work from outside
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
  *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
- *     clock.c    what time it is
+ *     clock.c    what time it is                      io.c       who turns the driver, and sleeps in it
  *     place.c    tasks with a place of their own: pinned, local, background
  *     blocking.c threads for code that blocks: job.h
  */
@@ -29,6 +29,7 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/io.h"
 #include "sched/keep.h"
 #include "sched/monitor.h"
 #include "sched/overflow.h"
@@ -150,6 +151,7 @@ struct weft_rt {
     struct weft__shard *shards;     /* as many */
     _Atomic uint32_t begun;         /* workers whose on_thread_start is over: from then on only tasks spawn there  [rt-begun] */
     struct weft__wheel *wheels;     /* one for each shard, and the last for threads outside; constant */
+    struct weft__driver *driver; /* what turns kernel events into wakes; constant until the stop */
     struct weft__clock clock;
     struct weft__monitor monitor;
     struct weft__blocking blocking;

@@ -47,7 +47,8 @@
 struct weft__look {
     uint64_t polls;  /* ended so far */
     uint64_t turns;  /* of its shard */
-    uint64_t queued; /* tasks in its `next`, ring and arrays, and one more if a timer of its is due */
+    uint64_t
+        queued; /* tasks in its `next`, ring and arrays, and one more if a timer of its is due, or an fd has something */
 };
 
 /* Between two looks at one worker: is there somebody to help? */

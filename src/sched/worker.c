@@ -150,6 +150,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     }
     weft__shard_turn(w->shard, w->index);
     (void)weft__worker_look(w);
+    (void)weft__io_turn(w, w->shard->port);
     struct weft_task *task = weft__worker_take_inject(w);
     if (++w->rounds < ROUNDS_MAX || weft__overflow_count(&w->over) == 0) return task;
     struct weft_task *spilled = take_round(w);

@@ -9,6 +9,8 @@
  * Work that is left behind shows as a lost wake-up: the poll that comes last stops the runtime, so
  * when it does not come everybody sleeps for ever.
  *
+ * Some cases give each worker an fd, so that it sleeps in its port (io.c): a kernel that reports an edge once, and an event that a waker signals.
+ *
  * Rounds of the search: one (spin_us is 0). The clock stands still: a backlog is offered when a
  * case says so, and a thief stays deaf after its first theft. What the loop does for a real thread
  * alone (its stack, its signal stack, its timers) is left out.
@@ -17,6 +19,9 @@
 #define WEFT__OVERFLOW_BATCH 2
 #define weft__alloc          model_alloc
 #define weft__free           model_free
+
+static int signal_event(int fd);
+#define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
 
 #include "../harness/ending.h"
 #include "sched/idle.c"
@@ -51,6 +56,7 @@ enum {
     RIGHT_KEPT,             /* a worker that found something stays a searcher in the idle word */
     FINDER_KEEPS_QUIET,     /* gives the right back, and passes nothing on */
     STOPS_AFTER_THE_WAKE,   /* the stage is stored when all have been unparked */
+    WAKER_KEEPS_SILENT,     /* stores the token, and signals nothing to who sleeps in a port */
 };
 
 static bool twin_inject_empty(struct weft__inject *q)
@@ -107,6 +113,7 @@ static bool twin_wake(struct weft__idle *idle, uint32_t worker)
 #undef weft__runq_length
 #define weft__idle_submit twin_submit
 #define weft__idle_wake   twin_wake
+#include "sched/io.c"
 #include "sched/place.c"
 #include "sched/poll.c"
 #include "sched/worker.c"
@@ -226,10 +233,65 @@ void weft__task_strip(struct weft_task *task) { (void)task; unreached(); }
 void weft__thread_yield(void) { unreached(); }
 /* clang-format on */
 
-/* ---- a runtime ---- */
+/* ---- ports ---- */
 
 #define WORKERS_MAX 2
 #define TASKS       4
+
+static _Atomic uint32_t edges[WORKERS_MAX]; /* 1: something that nobody has fetched. The kernel's locks order it all */
+static struct weft__port ports[WORKERS_MAX];
+static bool next_has_fds; /* the next runtime has an fd in each port */
+
+static int signal_event(int fd)
+{
+    if (model_mutant == WAKER_KEEPS_SILENT) return 0;
+    (void)exchange_acq_rel(&edges[fd], 1);
+    (void)weft__futex_wake(&edges[fd], 1);
+    return 0;
+}
+
+static int port_wait(struct weft__port *port, struct weft__events *into, int64_t timeout_ns)
+{
+    into->count = 0;
+    while (exchange_acq_rel(&edges[port->event], 0) == 0) {
+        if (timeout_ns == 0) return 0;
+        (void)weft__futex_wait(&edges[port->event], 0, WEFT__NEVER);
+    }
+    return into->count = 1;
+}
+
+static uint32_t port_deliver(struct weft__port *port, const struct weft__events *events, bool own)
+{
+    (void)events;
+    if (!own) (void)signal_event(port->event);
+    return 0;
+}
+
+static const struct weft__driver_ops port_ops = {.wait = port_wait, .deliver = port_deliver};
+static struct weft__driver driver = {.ops = &port_ops, .port_count = WORKERS_MAX, .ports = ports};
+
+uint32_t weft__port_turn(struct weft__port *port, bool own)
+{
+    struct weft__events events;
+    return port_wait(port, &events, 0) > 0 ? port_deliver(port, &events, own) : 0;
+}
+
+static void port_init(uint32_t index, bool has_fds)
+{
+    ports[index].driver = &driver;
+    ports[index].index = index;
+    ports[index].event = (int)index;
+    store_relaxed(&ports[index].fds, has_fds);
+    store_relaxed(&ports[index].open, has_fds);
+    store_relaxed(&edges[index], 0);
+}
+
+/* clang-format off */
+int weft__driver_new(uint32_t count, struct weft__driver **into) { (void)count; (void)into; unreached(); return 0; }
+void weft__driver_stop(struct weft__driver *d) { (void)d; unreached(); }
+/* clang-format on */
+
+/* ---- a runtime ---- */
 
 static struct weft_rt rt;
 static struct weft__worker workers[WORKERS_MAX];
@@ -251,6 +313,7 @@ static void worker_init(uint32_t index)
     weft__park_init(&w->park);
     weft__inbox_init(&w->inbox);
     weft__shard_init(&shards[index], index);
+    shards[index].port = &ports[index];
 }
 
 /* As rt.c does. */
@@ -332,6 +395,9 @@ static void begin(uint32_t worker_count, unsigned tasks)
     store_relaxed(&rt.stage, WEFT__OPEN);
     store_relaxed(&begun, 0);
     plain_write(&done_before_stop, 0);
+    for (uint32_t i = 0; i < WORKERS_MAX; i++)
+        port_init(i, next_has_fds);
+    next_has_fds = false;
     for (uint32_t i = 0; i < worker_count; i++)
         worker_init(i);
 }
@@ -481,12 +547,61 @@ static void two_stopped(void)
 /* Two workers make too many executions to go through: these are drawn at random. */
 #define AT_RANDOM .pct_depth = 4, .executions_max = 50000
 
+/* ---- with fds ---- */
+
+static void one_from_outside_to_a_port(void)
+{
+    next_has_fds = true;
+    one_from_outside();
+}
+
+static void pinned_from_outside_to_a_port(void)
+{
+    next_has_fds = true;
+    pinned_from_outside();
+}
+
+static void stopped_in_a_port(void)
+{
+    next_has_fds = true;
+    stopped();
+}
+
+static void two_workers_in_ports(void)
+{
+    next_has_fds = true;
+    two_workers_one_from_outside();
+}
+
+static void two_stopped_in_ports(void)
+{
+    next_has_fds = true;
+    two_stopped();
+}
+
 static const struct model_case cases[] = {
     {.name = "worker: a task from outside",
      .run = one_from_outside,
      .preemptions = 3,
      .weaken = true},
     {.name = "worker: two from outside", .run = two_from_outside, .preemptions = 2},
+    {.name = "worker: a task from outside, to a port", .run = one_from_outside_to_a_port, .preemptions = 3},
+    {.name = "worker: a pinned task from outside, to a port", .run = pinned_from_outside_to_a_port, .preemptions = 3},
+    {.name = "worker: stopped while it falls asleep in its port", .run = stopped_in_a_port, .preemptions = 3},
+    {.name = "worker: two workers in ports, one from outside", .run = two_workers_in_ports, AT_RANDOM},
+    {.name = "worker: two are stopped in their ports", .run = two_stopped_in_ports, .preemptions = 1},
+    {.name = "mutant: the re-scan leaves the inject queue out, in a port",
+     .run = one_from_outside_to_a_port,
+     .preemptions = 2,
+     .mutant = INJECT_NOT_SCANNED,
+     .must_fail = true,
+     .why = "lost"},
+    {.name = "mutant: a waker signals nothing to a port",
+     .run = one_from_outside_to_a_port,
+     .preemptions = 2,
+     .mutant = WAKER_KEEPS_SILENT,
+     .must_fail = true,
+     .why = "lost"},
     {.name = "worker: a pinned task from outside",
      .run = pinned_from_outside,
      .preemptions = 3,

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * driver - ports, their slots, and the beginning and end of an fd; the idea is in driver.h.
+ */
+#include "driver/driver.h"
+
+#include "base/alloc.h"
+#include "sys/fd.h"
+
+/* ---- memory ---- */
+
+static void port_init(struct weft__port *port, struct weft__driver *driver, uint32_t index)
+{
+    port->driver = driver;
+    port->index = index;
+    port->kernel = -1;
+    port->event = -1;
+    weft__lock_init(&port->lock, WEFT__RANK_DRIVER);
+}
+
+int weft__driver_new(uint32_t ports, struct weft__driver **into)
+{
+    struct weft__driver *driver = weft__alloc(sizeof(*driver));
+    if (!driver) return -ENOMEM;
+    driver->ports = weft__alloc_aligned(ports * sizeof(struct weft__port), WEFT__CACHE_LINE);
+    if (!driver->ports) {
+        weft__free(driver);
+        return -ENOMEM;
+    }
+    driver->ops = &weft__driver_epoll;
+    driver->port_count = ports;
+    store_relaxed(&driver->references, 1); /* relaxed: not shared yet */
+    for (uint32_t i = 0; i < ports; i++)
+        port_init(&driver->ports[i], driver, i);
+    *into = driver;
+    return 0;
+}
+
+static void driver_free(struct weft__driver *driver)
+{
+    for (uint32_t i = 0; i < driver->port_count; i++) {
+        for (uint32_t k = 0; k < WEFT__PORT_CHUNKS; k++)
+            weft__free(
+                load_relaxed(&driver->ports[i].chunk[k])); /* relaxed: nobody else is there */
+    }
+    weft__free(driver->ports);
+    weft__free(driver);
+}
+
+static void driver_unref(struct weft__driver *driver)
+{
+    /* [driver-ref] with unref: each holder's last touch of the driver */
+    if (fetch_sub_acq_rel(&driver->references, 1) == 1) driver_free(driver);
+}
+
+/* ---- slots ---- */
+
+/* Chunk k begins at slot FIRST * (2^k - 1). */
+static uint32_t chunk_of(uint32_t index)
+{
+    return (uint32_t)(31 - __builtin_clz(index + WEFT__PORT_FIRST)) -
+           (uint32_t)__builtin_ctz(WEFT__PORT_FIRST);
+}
+
+static uint32_t chunk_slots(uint32_t chunk)
+{
+    return (uint32_t)WEFT__PORT_FIRST << chunk;
+}
+
+struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index)
+{
+    uint32_t chunk = chunk_of(index);
+    if (chunk >= WEFT__PORT_CHUNKS) return NULL;
+    struct weft__fdslot *slots =
+        load_acquire(&port->chunk[chunk]); /* [port-chunk] with make_slot */
+    return slots ? &slots[index + WEFT__PORT_FIRST - chunk_slots(chunk)] : NULL;
+}
+
+/* Holds: port->lock. */
+static struct weft__fdslot *make_chunk(struct weft__port *port, uint32_t chunk)
+{
+    size_t count = chunk_slots(chunk);
+    struct weft__fdslot *slots =
+        weft__alloc_aligned(count * sizeof(struct weft__fdslot), WEFT__CACHE_LINE);
+    if (!slots) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        slots[i].port = port;
+        slots[i].index = (uint32_t)i + chunk_slots(chunk) - WEFT__PORT_FIRST;
+        for (int side = 0; side < WEFT__SIDES; side++)
+            weft__waitlist_init(&slots[i].waiters[side]);
+    }
+    store_release(&port->chunk[chunk], slots); /* [port-chunk] with slot: the slots are made */
+    return slots;
+}
+
+/* Holds: port->lock. NULL: no memory. */
+static struct weft__fdslot *make_slot(struct weft__port *port)
+{
+    uint32_t index = port->made;
+    uint32_t chunk = chunk_of(index);
+    if (chunk >= WEFT__PORT_CHUNKS) return NULL;
+    /* relaxed: made under the lock that we hold */
+    if (!load_relaxed(&port->chunk[chunk]) && !make_chunk(port, chunk)) return NULL;
+    port->made++;
+    return weft__port_slot(port, index);
+}
+
+/* Holds: port->lock. */
+static struct weft__fdslot *take_slot(struct weft__port *port)
+{
+    if (port->free_first == 0) return make_slot(port);
+    struct weft__fdslot *slot = weft__port_slot(port, port->free_first - 1);
+    port->free_first = slot->next_free;
+    return slot;
+}
+
+/* Holds: port->lock. */
+static void give_slot(struct weft__port *port, struct weft__fdslot *slot)
+{
+    slot->next_free = port->free_first;
+    port->free_first = slot->index + 1;
+}
+
+/* ---- beginning ---- */
+
+/* Holds: port->lock. */
+static int open_port(struct weft__port *port)
+{
+    if (port->down) return -ESHUTDOWN;
+    if (load_relaxed(&port->open)) return 0; /* relaxed: written under the lock */
+    int r = port->driver->ops->open(port);
+    if (r == 0) store_release(&port->open, true); /* [port-open] with who waits: kernel and event */
+    return r;
+}
+
+static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
+{
+    weft__lock_take(&port->lock);
+    int r = open_port(port);
+    struct weft__fdslot *slot = r < 0 ? NULL : take_slot(port);
+    if (!slot) goto out;
+    weft__fdslot_open(slot, fd);
+    for (size_t i = 0; i < sizeof(slot->face) / sizeof(slot->face[0]); i++)
+        slot->face[i] = NULL;
+    r = port->driver->ops->add(port, slot);
+    if (r < 0) {
+        give_slot(port, slot);
+        goto out;
+    }
+    *into = slot;
+out:
+    weft__lock_drop(&port->lock);
+    return r < 0 ? r : slot ? 0 : -ENOMEM;
+}
+
+int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into)
+{
+    if (port->lost) return -ECHILD;
+    int r = add_slot(port, fd, into);
+    if (r < 0) return r;
+    (void)fetch_add_relaxed(&port->driver->references,
+                            1); /* relaxed: the caller's runtime holds it */
+    /* relaxed: who sleeps elsewhere is stirred, and that carries it */
+    if (fetch_add_relaxed(&port->fds, 1) == 0) port->driver->stir(port->driver, port->index);
+    return 0;
+}
+
+/* ---- end ---- */
+
+/* The last operation has left. */
+static void dispose(struct weft__fdslot *slot)
+{
+    struct weft__port *port = slot->port;
+    struct weft__driver *driver = port->driver;
+
+    weft__fd_close(slot->fd);
+    weft__lock_take(&port->lock);
+    give_slot(port, slot);
+    weft__lock_drop(&port->lock);
+    (void)fetch_sub_relaxed(&port->fds, 1); /* relaxed: a count; one too many costs a look */
+    driver_unref(driver);
+}
+
+void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
+{
+    if (weft__fdslot_leave(slot, as)) dispose(slot);
+}
+
+/* Before the fd is closed: it may live on in another process, or under another number, and would go on to report. */
+static void forget(struct weft__fdslot *slot)
+{
+    struct weft__port *port = slot->port;
+    weft__lock_take(&port->lock);
+    if (!port->down) port->driver->ops->del(port, slot);
+    weft__lock_drop(&port->lock);
+}
+
+/* In the child of a fork locks may be held by nobody, and the slot stays as it is: its memory is a copy that nobody uses. */
+static void close_lost(struct weft__fdslot *slot)
+{
+    uint32_t users = fetch_or_relaxed(
+        &slot->users, WEFT__USE_CLOSED); /* relaxed: a process of one thread, as far as this goes */
+    if (!(users & WEFT__USE_CLOSED)) weft__fd_close(slot->fd);
+}
+
+void weft__driver_close(struct weft__fdslot *slot)
+{
+    if (weft__driver_is_lost(slot)) {
+        close_lost(slot);
+        return;
+    }
+    bool open = weft__fdslot_close(slot);
+    weft_assert(
+        open); /* closed twice: the second hits whoever has the slot by then, or will have */
+    forget(slot);
+    weft__driver_leave(slot, WEFT__USE_SHARED);
+}
+
+int weft__driver_release(struct weft__fdslot *slot)
+{
+    if (weft__driver_is_lost(slot)) return -ECHILD;
+    int r = weft__fdslot_close_alone(slot);
+    if (r < 0) return r;
+    int fd = slot->fd;
+    forget(slot);
+    slot->fd = -1; /* the last leave has nothing to close; and it is ours */
+    weft__driver_leave(slot, WEFT__USE_SHARED);
+    return fd;
+}
+
+/* ---- the runtime ---- */
+
+uint32_t weft__port_turn(struct weft__port *port, bool own)
+{
+    struct weft__events events;
+    const struct weft__driver_ops *ops = port->driver->ops;
+
+    if (!load_acquire(&port->open)) return 0; /* [port-open] with open_port */
+    if (ops->wait(port, &events, 0) <= 0) return 0;
+    return ops->deliver(port, &events, own);
+}
+
+static void stop_port(struct weft__port *port)
+{
+    weft__lock_take(&port->lock);
+    bool open = load_relaxed(&port->open); /* relaxed, both: written under the lock */
+    port->down = true;
+    store_relaxed(&port->open, false);
+    if (open) port->driver->ops->close(port);
+    uint32_t made = port->made;
+    weft__lock_drop(&port->lock);
+    for (uint32_t i = 0; i < made;
+         i++) /* the free ones too, whom it does not harm: none is opened any more */
+        weft__fdslot_down(weft__port_slot(port, i));
+}
+
+void weft__driver_stop(struct weft__driver *driver)
+{
+    for (uint32_t i = 0; i < driver->port_count; i++)
+        stop_port(&driver->ports[i]);
+    driver_unref(driver);
+}
+
+void weft__driver_lose(struct weft__driver *driver)
+{
+    for (uint32_t i = 0; i < driver->port_count; i++)
+        driver->ports[i].lost = true;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * driver - turns kernel events into wakes: the verbs, and what each promises. A backend is a table of them.
+ *
+ * A runtime has a driver, a driver has a *port* for each shard: what the kernel gives for waiting (an epoll, a
+ * ring), and the slots of the fds that live there. A port opens with its first fd; before that it costs a load of
+ * a zero. Workers drive their own port, at their fairness interval and whenever they have nothing; anybody else may,
+ * at any time.
+ *
+ *     open     the kernel's objects of a port                            [under its lock, before its first fd]
+ *     close    those again; no event comes any more                      [under its lock]
+ *     add      watch a slot's fd, for both directions, once for its life
+ *     del      no more; events that are on their way find another generation
+ *     wait     fetch what has come, up to 128 events; sleep for it if there is none, until a time-out
+ *     deliver  what was fetched, to slots and their waiters, whose tasks are pushed to where this thread's wakes go
+ *     take     one operation, tried: what has come for it, or -EAGAIN and the slot is no longer ready for it
+ *     has      would wait bring something? A look that takes nothing
+ * Fetching and delivering are two steps so that a worker marked as asleep is not while it wakes others. Whatever sleeps in
+ * wait is ended by the port's event (sys/event.h), which is among what is watched.
+ *
+ * TAKE-ON-POLL  Sockets are taken from when their waiter is polled, on every backend: the slot holds what has come
+ * (readiness here; buffers and fds of a multishot on a ring), and an operation takes it or waits. So giving one up unlinks
+ * a waiter and touches no kernel object, a select costs no re-arming, and nothing is lost by a loser.
+ *
+ * LIFE  weft__driver_add gives a slot for an fd that it takes, weft__driver_close ends it. The driver's memory lives until its runtime has
+ * let go of it and the last slot is gone: an fd may be closed after its runtime. In the child of a fork the driver is lost: nothing
+ * is added to or taken out of the kernel's objects, which are the parent's too; fds are closed there and no more.
+ *
+ * Threads: any, unless a verb says otherwise. Locks: rank driver, a port's slots and its opening.
+ * Pairs: [port-open] the event's fd is there before the port counts as open.
+ */
+#ifndef WEFT_DRIVER_DRIVER_H
+#define WEFT_DRIVER_DRIVER_H
+
+#include "driver/slot.h"
+#include "limits.h"
+#include "sys/lock.h"
+
+#include <weft/stream.h>
+
+#include <stdbool.h>
+
+struct weft_rt;
+struct weft__address;
+
+/* What wait has fetched: the backend's own form. */
+struct weft__events {
+    int count;
+    uint64_t room[WEFT__EVENTS_MAX * 2];
+};
+
+/* What is taken, and where to. */
+struct weft__take {
+    enum {
+        WEFT__TAKE_RECV,      /* from a socket */
+        WEFT__TAKE_RECV_UNIX, /* from one that may carry descriptors */
+        WEFT__TAKE_PEEK,      /* from either, and it stays there */
+        WEFT__TAKE_SEND,      /* to a socket */
+        WEFT__TAKE_READ,      /* from any other fd */
+        WEFT__TAKE_WRITE,     /* to any other fd */
+        WEFT__TAKE_ACCEPT,    /* a connection: its fd is the answer */
+    } kind;
+    const struct iovec *iov;
+    int count;
+    size_t bytes;               /* of iov in all */
+    struct weft__address *from; /* of ACCEPT; may be NULL */
+};
+
+struct weft__driver_ops {
+    const char *name;
+    int (*open)(struct weft__port *port); /* 0, or why not; then nothing is open */
+    void (*close)(struct weft__port *port);
+    int (*add)(struct weft__port *port,
+               struct weft__fdslot *slot); /* 0; -EPERM; -EEXIST; -ENOMEM; -ENOSPC */
+    void (*del)(struct weft__port *port, struct weft__fdslot *slot);
+    /* 0 or above: how many, also in `into`. -EINTR is 0. By several at once. timeout: 0 never sleeps, WEFT__NEVER. */
+    int (*wait)(struct weft__port *port, struct weft__events *into, int64_t timeout_ns);
+    /* `own`: this thread is who the port's event is meant for; else it is passed on. Returns how many tasks were woken. */
+    uint32_t (*deliver)(struct weft__port *port, const struct weft__events *events, bool own);
+    ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what);
+    bool (*has)(struct weft__port *port);
+};
+
+/* Slots lie in chunks, each twice as large as the one before it, so that none ever moves. */
+#define WEFT__PORT_CHUNKS 24
+#define WEFT__PORT_FIRST  64
+
+struct weft__port {
+    WEFT__CACHE_ALIGNED _Atomic uint32_t fds; /* slots that are open; 0: it need not be waited on */
+    _Atomic bool open;                        /* kernel and event are there  [port-open] */
+    int kernel;                  /* epoll or ring; written under the lock, before `open` */
+    int event;                   /* likewise */
+    struct weft__driver *driver; /* constant */
+    uint32_t index;              /* constant: of its shard */
+    bool lost;                   /* this is the child of a fork */
+    WEFT__CACHE_ALIGNED struct weft__lock lock; /* rank driver; guards the rest, and opening */
+    bool down;                                  /* its runtime has stopped */
+    uint32_t free_first;                        /* slot + 1; 0: none */
+    uint32_t made;                              /* slots ever */
+    struct weft__fdslot
+        *_Atomic chunk[WEFT__PORT_CHUNKS]; /* NULL: not yet; made under the lock, read by events */
+};
+
+struct weft__driver {
+    const struct weft__driver_ops *ops; /* constant, as all up to ports */
+    void (*stir)(struct weft__driver *driver,
+                 uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
+    void *rt;
+    uint32_t port_count;
+    struct weft__port *ports;
+    _Atomic uint32_t next_port;  /* where the next fd of nobody in particular goes */
+    _Atomic uint32_t references; /* its runtime, and every open slot  [driver-ref] */
+};
+
+extern const struct weft__driver_ops weft__driver_epoll;
+
+/* ---- by the runtime ---- */
+
+int weft__driver_new(uint32_t ports, struct weft__driver **into);
+
+/* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. Takes the runtime's reference. */
+void weft__driver_stop(struct weft__driver *driver);
+
+/* In the child of a fork. */
+void weft__driver_lose(struct weft__driver *driver);
+
+/* Nothing to wait for there? A load, and what most turns of most programs ask. */
+static inline bool weft__port_idle(const struct weft__port *port)
+{
+    return load_relaxed(&port->fds) == 0; /* relaxed: who adds the first stirs its worker */
+}
+
+/* One turn without sleeping: fetch, deliver. Returns how many tasks were woken. */
+uint32_t weft__port_turn(struct weft__port *port, bool own);
+
+/* ---- by io and net ---- */
+
+/* The port for an fd that is opened by this thread now. `spread`: of several that come at once, the next of all ports.
+ * `rt`: NULL is the current one. In sched/io.c. Returns 0; -ENXIO: there is no runtime; -ECHILD; -ESHUTDOWN. */
+int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into);
+
+/* Watch `fd`, and take it if that succeeds. The slot's face is zero. Returns 0; -EPERM: the kernel has no readiness for
+ * it, a plain file; -EEXIST: it is watched already; -ENOMEM; -ENOSPC; -EMFILE for the port's own; -ESHUTDOWN; -ECHILD. */
+int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into);
+
+/* Ends the slot: waiters are answered -EBADF, and the fd goes with the last operation. Never waits. */
+void weft__driver_close(struct weft__fdslot *slot);
+
+/* Ends the slot and gives the fd back, still open. Returns it; -EBUSY: an operation is under way; -EBADF. */
+int weft__driver_release(struct weft__fdslot *slot);
+
+/* An operation is over; the last one of a closed slot ends it. */
+void weft__driver_leave(struct weft__fdslot *slot, uint32_t as);
+
+static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what)
+{
+    return slot->port->driver->ops->take(slot, what);
+}
+
+static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
+{
+    return __builtin_expect(slot->port->lost, 0);
+}
+
+/* For backends: the slot of a token. NULL: there never was one. */
+struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * slot - the driver's record of one fd: what it is ready for, who waits for it, who still uses it.
+ *
+ * THE WORD  Everything that an event may change, in one atomic:
+ *     bits 0..7     ready: what the fd is ready for, as far as anybody knows
+ *     bits 8..31    tick: one more with each event
+ *     bits 32..63   generation: one more with each close
+ * A fresh fd counts as ready for everything: whoever wants something tries first, and only -EAGAIN makes
+ * it wait.
+ *     event    READY -> READY | bits, tick + 1     [ready]   unless the generation is another
+ *     drained  READY -> READY & ~bits              [clear]   unless the tick is another than before the try
+ *     closed   -> CLOSED, generation + 1           [close]
+ * TICK  Between a try that answered -EAGAIN and the clear a new edge may come. It is reported once: cleared
+ * away, it never comes again, and the reader sleeps upon its data. So a clear names the word that it saw
+ * *before* the try, and does nothing if there was an event since.
+ * GENERATION  An event is on its way while its fd is closed; the number, and the slot, may be another
+ * connection's when it arrives. The event's token carries the generation, so it finds another in the word
+ * and wakes nobody.
+ *
+ * WAITERS  Two wait lists, for reading and for writing. A waiter queues under its list's lock if the word is
+ * not ready there. Whoever makes it ready takes that lock behind the change, and gives all a turn. An event
+ * that finds its side ready already takes no lock: nobody can be waiting, or whoever made it ready is about
+ * to wake him. That is the usual case for writing.
+ *
+ * USERS  An operation *enters* the slot before it touches the fd, and leaves it behind: at most one as the
+ * reader, one as the writer, any number of others. A close marks `users`, wakes all waiters, takes the fd out
+ * of the kernel's list and leaves; whoever leaves last closes the fd itself and gives the slot back. So a
+ * number never changes hands under a call that uses it.
+ *
+ * Pairs: [fd-ready] ready -> look, clear -> ready: a try is not older than the look before it, a clear not older than the
+ *        try. [fd-use] leave -> the last leave: nobody touches the fd any more.
+ * Threads: any. Memory: a port's (driver.h); it stays while the port does, so that a late event finds a slot.
+ * Rejected: a pointer as the token (memory must then outlive every thread that may hold an event: Tokio's list of
+ * pending releases); interest that is changed for each wait (a system call each, EPOLLONESHOT likewise).
+ */
+#ifndef WEFT_DRIVER_SLOT_H
+#define WEFT_DRIVER_SLOT_H
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "sync/waitlist.h"
+
+#include <errno.h>
+
+struct weft__port;
+
+/* ---- the word ---- */
+
+#define WEFT__READY_READ  UINT64_C(0x01)
+#define WEFT__READY_WRITE UINT64_C(0x02)
+#define WEFT__READY_READ_END                                                                       \
+    UINT64_C(                                                                                      \
+        0x04) /* the peer sends no more, or is gone: a short read is no sign of being drained */
+#define WEFT__READY_WRITE_END UINT64_C(0x08) /* the peer is gone */
+#define WEFT__READY_URGENT    UINT64_C(0x10) /* out of band, for whoever waits for that */
+#define WEFT__READY_DOWN      UINT64_C(0x40) /* its runtime has stopped: no event comes any more */
+#define WEFT__READY_CLOSED    UINT64_C(0x80)
+#define WEFT__READY_BITS      UINT64_C(0xff)
+#define WEFT__READY_TICK      UINT64_C(0x100)
+#define WEFT__READY_TICKS     UINT64_C(0xffffff00)
+
+enum weft__side {
+    WEFT__SIDE_READ,
+    WEFT__SIDE_WRITE,
+    WEFT__SIDES,
+};
+
+/* What ends a wait on a side. */
+#define WEFT__READY_OVER (WEFT__READY_DOWN | WEFT__READY_CLOSED)
+static inline uint64_t weft__ready_bits(enum weft__side side)
+{
+    return side == WEFT__SIDE_READ ? WEFT__READY_READ | WEFT__READY_READ_END
+                                   : WEFT__READY_WRITE | WEFT__READY_WRITE_END;
+}
+
+/* ---- users ---- */
+
+#define WEFT__USE_SHARED UINT32_C(1)         /* one of several */
+#define WEFT__USE_READER (UINT32_C(1) << 28) /* the one that reads */
+#define WEFT__USE_WRITER (UINT32_C(1) << 29)
+#define WEFT__USE_CLOSED (UINT32_C(1) << 30)
+
+struct weft__fdslot {
+    WEFT__CACHE_ALIGNED _Atomic uint64_t word; /* ready, tick, generation       [fd-ready] */
+    _Atomic uint32_t users;                    /* WEFT__USE_...                 [fd-use] */
+    int fd;                                    /* constant while it is open */
+    struct weft__port *port;                   /* constant */
+    uint32_t index;                            /* constant: in the port */
+    uint32_t next_free; /* while it is free: the next one, + 1  [port's lock] */
+    void *face[4];      /* the owner's: what it shows to users */
+    struct weft__waitlist waiters[WEFT__SIDES];
+};
+
+/* ---- looking ---- */
+
+static inline uint64_t weft__fdslot_look(const struct weft__fdslot *slot)
+{
+    return load_acquire(&slot->word); /* [fd-ready] with ready: the try comes behind it */
+}
+
+static inline uint32_t weft__fdslot_generation(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static inline uint64_t weft__fdslot_token(const struct weft__fdslot *slot)
+{
+    uint64_t word = load_relaxed(&slot->word); /* relaxed: not shared yet, or held */
+    return (uint64_t)slot->index << 32 | weft__fdslot_generation(word);
+}
+
+/* ---- the driver ---- */
+
+/* One that was free, for an fd of its own: ready for everything, entered by nobody. */
+void weft__fdslot_open(struct weft__fdslot *slot, int fd);
+
+/* An event of a generation: more is ready. Whoever waits for it goes into the chain, to be pushed when no
+ * lock is held. */
+void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t bits,
+                        struct weft__wake_chain *chain);
+
+/* ---- operations ---- */
+
+/* Begin to use it. Returns 0; -EBADF: it is closed; -EBUSY: there is a reader, or a writer, already. */
+int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as);
+
+/* True: that was the last, of one that is closed: the caller disposes of it. */
+bool weft__fdslot_leave(struct weft__fdslot *slot, uint32_t as);
+
+/* The try behind the look `seen` found nothing more of these. */
+void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits);
+
+/* Queue unless it is ready for one of `bits`. False: it is, or it is over. The caller has entered. */
+bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
+                       struct weft__waiter *waiter, struct weft_waker waker);
+
+/* Is the wait over? True: the waiter is out of the list. */
+bool weft__fdslot_has_turn(struct weft__fdslot *slot, enum weft__side side,
+                           struct weft__waiter *waiter);
+
+/* Give the wait up: the waiter is out of the list. */
+void weft__fdslot_give_up(struct weft__fdslot *slot, enum weft__side side,
+                          struct weft__waiter *waiter);
+
+/* ---- ending ---- */
+
+/* No operation can enter any more; those that wait are woken. The caller has entered as one of several, by
+ * this call, and leaves. Returns false: it was closed already, and was not entered. */
+bool weft__fdslot_close(struct weft__fdslot *slot);
+
+/* As close, if nobody else is inside. Returns 0; -EBUSY; -EBADF. */
+int weft__fdslot_close_alone(struct weft__fdslot *slot);
+
+/* Its runtime has stopped. Who waits is told. */
+void weft__fdslot_down(struct weft__fdslot *slot);
+
+#endif

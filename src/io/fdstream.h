@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fdstream - streams on a descriptor: sockets, pipes, terminals. The stream lies in the face of its slot, so that one costs no memory
+ * beside it, and a closed one stays readable memory while its port lives.
+ *     face[0]   the table: what kind of descriptor it is
+ */
+#ifndef WEFT_IO_FDSTREAM_H
+#define WEFT_IO_FDSTREAM_H
+
+#include "base/list.h"
+#include "driver/driver.h"
+
+#include <weft/stream.h>
+
+enum weft__fdstream_kind {
+    WEFT__FDSTREAM_TCP,
+    WEFT__FDSTREAM_UNIX,
+    WEFT__FDSTREAM_READER, /* of a pipe */
+    WEFT__FDSTREAM_WRITER,
+    WEFT__FDSTREAM_FILE, /* a terminal, a FIFO that is open for both: whatever it is */
+};
+
+/* The stream of a slot that was just added. Takes the slot. */
+weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_kind kind);
+
+/* A stream of an fd, in a port. Takes fd if it succeeds. Returns as weft__driver_add. */
+int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
+                       weft_stream **into);
+
+static inline struct weft__fdslot *weft__fdstream_slot(weft_stream *stream)
+{
+    return weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
+}
+
+/* Two streams, on the current runtime, or none: then both fds are closed. */
+int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2],
+                        weft_stream *into[2]);
+
+#endif

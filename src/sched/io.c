@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * io - turning ports and sleeping in them; the idea is in io.h.
+ */
+#include "sched/io.h"
+
+#include "sched/sched.h"
+#include "sys/clock.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+
+/* ---- the driver of a runtime ---- */
+
+/* A port has its first fd, and its worker may sleep elsewhere. If it is this thread, it does not. */
+static void stir(struct weft__driver *driver, uint32_t port)
+{
+    struct weft_rt *rt = driver->rt;
+    struct weft__worker *w = &rt->workers[port];
+    if (weft__here()->worker == w) return;
+    weft__unpark(&w->park);
+    if (rt->current_thread) weft__rt_signal(rt);
+}
+
+int weft__io_new(struct weft_rt *rt)
+{
+    int r = weft__driver_new(rt->worker_count, &rt->driver);
+    if (r < 0) return r;
+    rt->driver->rt = rt;
+    rt->driver->stir = stir;
+    return 0;
+}
+
+void weft__io_stop(struct weft_rt *rt)
+{
+    weft__driver_stop(rt->driver);
+    rt->driver = NULL;
+}
+
+bool weft__io_is_watched(const struct weft_rt *rt)
+{
+    if (!rt->driver) return false;
+    for (uint32_t i = 0; i < rt->driver->port_count; i++)
+        if (!weft__port_idle(&rt->driver->ports[i])) return true;
+    return false;
+}
+
+/* Of a runtime that may be stopping: the caller is a task of it, or has entered it, and it is not gone. */
+int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into)
+{
+    const struct weft__worker *w = weft__here()->worker;
+    if (!rt) rt = weft_rt_current();
+    if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    if (load_relaxed(&rt->stage) == WEFT__STOPPED || !rt->driver)
+        return -ESHUTDOWN; /* relaxed: a hint; add looks again */
+    bool here = w && w->rt == rt && !spread;
+    uint32_t next =
+        here ? w->index : fetch_add_relaxed(&rt->driver->next_port, 1); /* relaxed: any will do */
+    *into = &rt->driver->ports[next % rt->driver->port_count];
+    return 0;
+}
+
+/* ---- turns ---- */
+
+uint32_t weft__io_turn(struct weft__worker *w, struct weft__port *port)
+{
+    if (weft__port_idle(port)) return 0;
+    return weft__port_turn(port, port == w->shard->port);
+}
+
+bool weft__io_has(struct weft__port *port)
+{
+    return !weft__port_idle(port) && port->driver->ops->has(port);
+}
+
+/* ---- sleeping ---- */
+
+static int64_t left_until(int64_t deadline_ns)
+{
+    if (deadline_ns == WEFT__NEVER) return WEFT__NEVER;
+    int64_t left = deadline_ns - weft__clock_now();
+    return left < 0 ? 0 : left;
+}
+
+/* Its event may be an old one, of a token that was taken without it: then the caller looks around once for nothing. */
+bool weft__io_park(struct weft__worker *w, int64_t deadline_ns, struct weft__events *into)
+{
+    struct weft__port *port = w->shard->port;
+    into->count = 0;
+    /* acquire: [port-open] with open_port. Not open: it has its fd in a moment, and who adds it stirs us */
+    if (weft__port_idle(port) || !load_acquire(&port->open))
+        return weft__park(&w->park, deadline_ns);
+    if (!weft__park_elsewhere(&w->park, port->event)) return true; /* the token was there */
+    (void)port->driver->ops->wait(port, into, left_until(deadline_ns));
+    return weft__park_back(&w->park) || into->count > 0;
+}
+
+void weft__io_deliver(struct weft__worker *w, const struct weft__events *events)
+{
+    struct weft__port *port = w->shard->port;
+    if (events->count > 0) (void)port->driver->ops->deliver(port, events, true);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * town - what tests of sockets share: connected pairs of every kind, listeners on a free port, bytes that can be checked.
+ */
+#ifndef WEFT_TESTS_TOWN_H
+#define WEFT_TESTS_TOWN_H
+
+#include "crew.h"
+#include "pool.h"
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+
+/* A TCP listener on a free port of the loopback; its address as text. */
+struct town_gate {
+    weft_listener *listener;
+    char address[WEFT_ADDR_TEXT];
+};
+
+static inline void town_open(struct town_gate *gate)
+{
+    weft_addr addr;
+    ASSERT_OK(weft_tcp_listen("127.0.0.1:0", &gate->listener));
+    ASSERT_OK(weft_listener_addr(gate->listener, &addr));
+    ASSERT_GE(weft_addr_print(&addr, gate->address, sizeof(gate->address)), 1);
+}
+
+enum town_kind { TOWN_TCP, TOWN_UNIX, TOWN_PIPE, TOWN_KINDS };
+
+/* Bytes that go into [0] come out of [1]; by the first two kinds also the other way round. Called by a fiber or a thread. */
+static inline void town_pair(enum town_kind kind, weft_stream *into[2])
+{
+    struct town_gate gate;
+    if (kind == TOWN_UNIX) {
+        ASSERT_OK(weft_unix_pair(&into[0], &into[1]));
+    } else if (kind == TOWN_PIPE) {
+        ASSERT_OK(weft_pipe(&into[1], &into[0]));
+    } else {
+        town_open(&gate);
+        ASSERT_OK(weft_tcp_connect(gate.address, &into[0]));
+        ASSERT_OK(weft_accept(gate.listener, &into[1]));
+        weft_close(gate.listener);
+    }
+}
+
+/* The byte at a place of an endless stream: what is lost, doubled or swapped shows. */
+static inline unsigned char town_byte(uint64_t at)
+{
+    return (unsigned char)(at * 31 + (at >> 8) * 7 + (at >> 16));
+}
+
+static inline void town_fill(unsigned char *buf, size_t len, uint64_t from)
+{
+    for (size_t i = 0; i < len; i++)
+        buf[i] = town_byte(from + i);
+}
+
+static inline void town_check(const unsigned char *buf, size_t len, uint64_t from)
+{
+    size_t right = 0;
+    while (right < len && buf[right] == town_byte(from + right))
+        right++;
+    ASSERT_EQ(right, len); /* one assertion: each is a system call of Check's */
+}
+
+#endif
