@@ -18,11 +18,13 @@
 #include <weft/lock.h>
 #include <weft/net.h>
 #include <weft/pool.h>
+#include <weft/proc.h>
 #include <weft/region.h>
 #include <weft/rt.h>
 #include <weft/scope.h>
 #include <weft/select.h>
 #include <weft/set.h>
+#include <weft/signal.h>
 #include <weft/stream.h>
 #include <weft/sync.h>
 #include <weft/task.h>

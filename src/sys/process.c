@@ -161,9 +161,9 @@ static int wait_for(const struct weft__process *process, int how, int *status)
     return 1;
 }
 
-int weft__process_ended(const struct weft__process *process, int *status)
+int weft__process_ended(const struct weft__process *process, bool keep, int *status)
 {
-    return wait_for(process, WNOHANG, status);
+    return wait_for(process, WNOHANG | (keep ? WNOWAIT : 0), status);
 }
 
 int weft__process_wait(const struct weft__process *process, int *status)

@@ -34,11 +34,11 @@ struct weft__process {
  * directory; -EAGAIN, -ENOMEM; -EMFILE: then nothing runs. */
 int weft__process_start(const struct weft__process_req *req, struct weft__process *into);
 
-/* Has it ended? Blocks: no. Returns 1, and how, as waitpid says it: it is gone then, and nobody can ask again; 0: not
- * yet; -ECHILD: somebody else has waited for it. */
-int weft__process_ended(const struct weft__process *process, int *status);
+/* Has it ended? Blocks: no. Returns 1, and how, as waitpid says it; 0: not yet; -ECHILD: somebody else has waited for it. With `keep` it can be asked again; else
+ * it is gone with the answer 1. */
+int weft__process_ended(const struct weft__process *process, bool keep, int *status);
 
-/* Wait for its end. Blocks: yes. As above. */
+/* Wait for its end; then it is gone. Blocks: yes. As above. */
 int weft__process_wait(const struct weft__process *process, int *status);
 
 /* Returns 0; -ESRCH: it has ended; -EINVAL: no such signal; -EPERM. */

@@ -37,7 +37,7 @@ static int status_of(struct weft__process *p)
 {
     int status = -1;
     ASSERT_EQ(weft__process_wait(p, &status), 1);
-    ASSERT_EQ(weft__process_ended(p, &status), -ECHILD); /* once */
+    ASSERT_EQ(weft__process_ended(p, false, &status), -ECHILD); /* once */
     ASSERT_EQ(weft__process_signal(p, SIGTERM), -ESRCH);
     weft__fd_close(p->fd);
     return status;
@@ -91,10 +91,12 @@ TEST(process_is_readable_once_it_has_ended)
     weft__fd_close(ends[0]);
     struct pollfd ended = {.fd = p.fd, .events = POLLIN};
     ASSERT_EQ(poll(&ended, 1, 0), 0);
-    ASSERT_EQ(weft__process_ended(&p, &status), 0);
+    ASSERT_EQ(weft__process_ended(&p, false, &status), 0);
     ASSERT_EQ(write(ends[1], "\n", 1), 1);
     ASSERT_EQ(poll(&ended, 1, -1), 1);
-    ASSERT_EQ(weft__process_ended(&p, &status), 1);
+    ASSERT_EQ(weft__process_ended(&p, true, &status), 1);
+    ASSERT_EQ(weft__process_ended(&p, true, &status), 1);
+    ASSERT_EQ(weft__process_ended(&p, false, &status), 1);
     ASSERT_EQ(status, 0);
     weft__fd_close(p.fd);
     weft__fd_close(ends[1]);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Child processes: streams, ends, signals; everything at once without a deadlock; given up at any moment, and nothing is left behind.
+ */
+#include "crew.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <weft/weft.h>
+
+#define ARGV(...) ((const char *[]){__VA_ARGS__, NULL})
+#define SH(text)  ARGV("sh", "-c", text)
+
+static void no_children(void)
+{
+    ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1); /* not even a zombie */
+}
+
+/* A close leaves one that runs to a task of its own: it is gone before long. */
+static void no_children_soon(void)
+{
+    CREW_UNTIL(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) < 0);
+}
+
+/* ---- as calls ---- */
+
+static int talks(void)
+{
+    weft_stream *in;
+    weft_stream *out;
+    weft_proc *p;
+    char said[32] = {0};
+    int status = -1;
+
+    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = ARGV("cat"), .to_in = &in, .from_out = &out}, &p));
+    ASSERT_GE(weft_proc_pid(p), 2);
+    ASSERT_EQ(weft_write_all(in, "hello", 5), 5);
+    ASSERT_EQ(weft_read_exact(out, said, 5), 5);
+    ASSERT(strcmp(said, "hello") == 0);
+    weft_close(in);
+    ASSERT_EQ(weft_read(out, said, sizeof(said)), 0);
+    ASSERT_OK(weft_proc_wait(p, &status));
+    ASSERT_EQ(status, 0);
+    status = -1;
+    ASSERT_OK(weft_proc_wait(p, &status)); /* again */
+    ASSERT_OK(weft_proc_wait(p, NULL));
+    ASSERT_EQ(status, 0);
+    ASSERT_EQ(weft_proc_kill(p, SIGTERM), -ESRCH);
+    weft_close(out);
+    weft_proc_close(p);
+    return 0;
+}
+
+static int is_killed(void)
+{
+    weft_proc *p;
+    int status = 0;
+    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = ARGV("sleep", "1000"), .in = WEFT_PROC_NULL}, &p));
+    WEFT_TIMEOUT(weft_ms(1)) ASSERT_EQ(weft_proc_wait(p, &status), -ETIME);
+    ASSERT_EQ(weft_proc_kill(p, 1000), -EINVAL);
+    ASSERT_OK(weft_proc_kill(p, SIGTERM));
+    ASSERT_OK(weft_proc_wait(p, &status));
+    ASSERT(WIFSIGNALED(status));
+    ASSERT_EQ(WTERMSIG(status), SIGTERM);
+    weft_proc_close(p);
+    return 0;
+}
+
+/* Much more than a pipe holds, both ways, and on both outputs. */
+static int runs(void)
+{
+    enum { BYTES = 300000 };
+    weft_proc_output all;
+    char *input = malloc(BYTES);
+    memset(input, 'x', BYTES);
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = SH("tee /dev/stderr; exit 3")}, input, BYTES, 1 << 20, &all));
+    ASSERT_EQ(WEXITSTATUS(all.status), 3);
+    ASSERT_EQ(all.out_bytes, BYTES);
+    ASSERT_EQ(all.err_bytes, BYTES);
+    ASSERT(memcmp(all.out, input, BYTES) == 0);
+    ASSERT(memcmp(all.err, input, BYTES) == 0);
+    ASSERT_EQ(all.out[BYTES], 0);
+    weft_free(all.out);
+    weft_free(all.err);
+    free(input);
+    return 0;
+}
+
+static int runs_otherwise(void)
+{
+    weft_proc_output all = {0};
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = SH("echo out; echo err >&2"), .err = WEFT_PROC_OUT}, NULL, 0, 100, &all));
+    ASSERT(strcmp(all.out, "out\nerr\n") == 0);
+    ASSERT(!all.err);
+    weft_free(all.out);
+    /* One that does not read its input. */
+    char *input = calloc(1, 200000);
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = ARGV("true")}, input, 200000, 100, &all));
+    ASSERT_EQ(all.out_bytes, 0);
+    ASSERT_EQ(all.out[0], 0);
+    weft_free(all.out);
+    weft_free(all.err);
+    free(input);
+    /* One that says too much, and would for ever. */
+    ASSERT_EQ(weft_proc_run(&(weft_proc_opts){.argv = ARGV("yes"), .in = WEFT_PROC_NULL}, NULL, 0, 10000, &all), -EMSGSIZE);
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = SH("printf 12345")}, NULL, 0, 5, &all)); /* as much as it may */
+    ASSERT_EQ(all.out_bytes, 5);
+    weft_free(all.out);
+    weft_free(all.err);
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = SH("echo $A; pwd"), .env = ARGV("A=b"), .dir = "/usr"}, NULL, 0, 100, &all));
+    ASSERT(strcmp(all.out, "b\n/usr\n") == 0);
+    weft_free(all.out);
+    weft_free(all.err);
+    return 0;
+}
+
+static int is_refused(void)
+{
+    weft_proc *p = NULL;
+    weft_proc_output all;
+    weft_stream *in = NULL;
+    ASSERT_EQ(weft_proc_start(&(weft_proc_opts){.argv = ARGV("/nowhere")}, &p), -ENOENT);
+    ASSERT_EQ(weft_proc_start(&(weft_proc_opts){.argv = ARGV("true"), .dir = "/nowhere", .to_in = &in}, &p), -ENOENT);
+    ASSERT_EQ(weft_proc_start(&(weft_proc_opts){.argv = ARGV("true"), .in = -7}, &p), -EINVAL);
+    ASSERT_EQ(weft_proc_start(&(weft_proc_opts){.argv = NULL}, &p), -EINVAL);
+    ASSERT_EQ(weft_proc_start(NULL, &p), -EINVAL);
+    ASSERT_EQ(weft_proc_wait(NULL, NULL), -EINVAL);
+    ASSERT_EQ(weft_proc_kill(NULL, SIGTERM), -EINVAL);
+    ASSERT_EQ(weft_proc_run(&(weft_proc_opts){.argv = ARGV("/nowhere")}, NULL, 0, 1, &all), -ENOENT);
+    weft_proc_close(NULL);
+    ASSERT(!p && !in);
+    return 0;
+}
+
+static void calls(struct crew *crew)
+{
+    static int (*const all[])(void) = {talks, is_killed, runs, runs_otherwise, is_refused};
+    weft_task *task[5];
+    int got;
+    (void)crew;
+    for (int i = 0; i < 5; i++)
+        task[i] = weft_go(all[i]);
+    for (int i = 0; i < 5; i++)
+        ASSERT_OK(weft_join(task[i], &got));
+    ASSERT_EQ(talks(), 0); /* a thread that has entered it */
+    no_children();
+}
+
+TEST(proc_calls)
+{
+    crew_each(calls);
+}
+
+/* ---- awaited ---- */
+
+struct awaits {
+    WEFT_FRAME(int);
+    weft_proc *p;
+    weft_stream *out;
+    weft_proc_opts opts;
+    const char *argv[4];
+    char said[16];
+    int status;
+    weft_proc_output all;
+    struct weft_proc_start start;
+    struct weft_proc_wait wait;
+    struct weft_read read;
+    struct weft_proc_run run;
+};
+static weft_async(awaits)
+{
+    weft_begin;
+    f->argv[0] = "echo";
+    f->argv[1] = "seven";
+    f->opts = (weft_proc_opts){.argv = f->argv, .from_out = &f->out};
+    weft_await(f->start, weft_proc_start, &f->opts, &f->p);
+    ASSERT_OK(f->start.ret);
+    weft_await(f->read, weft_read, f->out, f->said, sizeof(f->said));
+    ASSERT_EQ(f->read.ret, 6);
+    weft_await(f->wait, weft_proc_wait, f->p, &f->status);
+    ASSERT_OK(f->wait.ret);
+    ASSERT_EQ(f->status, 0);
+    weft_close(f->out);
+    weft_proc_close(f->p);
+    f->opts.from_out = NULL;
+    weft_await(f->run, weft_proc_run, .opts = &f->opts, .most = 100, .into = &f->all);
+    ASSERT_OK(f->run.ret);
+    ASSERT(strcmp(f->all.out, "seven\n") == 0);
+    weft_free(f->all.out);
+    weft_free(f->all.err);
+    weft_return(1);
+    weft_end;
+}
+
+static void awaited(struct crew *crew)
+{
+    weft_task *task[4];
+    int got;
+    (void)crew;
+    for (int i = 0; i < 4; i++)
+        task[i] = weft_spawn(awaits);
+    for (int i = 0; i < 4; i++) {
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, 1);
+    }
+    no_children();
+}
+
+TEST(proc_awaited)
+{
+    crew_each(awaited);
+}
+
+/* ---- closed, given up ---- */
+
+static void closed(struct crew *crew)
+{
+    weft_proc *p;
+    weft_stream *in;
+    (void)crew;
+    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = SH("sleep 1000 & wait"), .group = true, .kill_on_close = true}, &p));
+    weft_proc_close(p);
+    no_children_soon();
+    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = ARGV("cat"), .to_in = &in}, &p));
+    weft_proc_close(p); /* goes on */
+    weft_close(in);     /* and ends */
+    no_children_soon();
+}
+
+TEST(proc_closed_leaves_nothing)
+{
+    crew_each(closed);
+}
+
+static int runs_for_ever(void)
+{
+    weft_proc_output all;
+    return weft_proc_run(&(weft_proc_opts){.argv = SH("cat; sleep 1000"), .group = true}, "some", 4, 1000, &all);
+}
+
+/* At its start, while it talks, while it waits: the child is gone when the answer is there. */
+static void given_up(struct crew *crew)
+{
+    weft_task *task[4];
+    int got;
+    uint64_t random = test_seed();
+    (void)crew;
+    for (uint64_t round = 0; round < test_scaled(10); round++) {
+        for (int i = 0; i < 4; i++)
+            task[i] = weft_go(runs_for_ever);
+        for (int i = 0; i < 4; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            for (uint64_t k = random >> 57; k > 0; k--)
+                sched_yield();
+            weft_cancel(task[i]);
+        }
+        for (int i = 0; i < 4; i++) {
+            ASSERT_OK(weft_join(task[i], &got));
+            ASSERT_EQ(got, -ECANCELED);
+        }
+    }
+    no_children();
+}
+
+TEST(proc_given_up_leaves_nothing)
+{
+    crew_each(given_up);
+}
+
+static int waits(weft_proc *p)
+{
+    int status = -1;
+    int r = weft_proc_wait(p, &status);
+    return r < 0 ? r : WEXITSTATUS(status);
+}
+
+/* Many wait for one; those who give up take nothing from the others. */
+static void many(struct crew *crew)
+{
+    weft_proc *p;
+    weft_stream *in;
+    weft_task *task[8];
+    int got;
+    (void)crew;
+    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = SH("read line; exit 5"), .to_in = &in}, &p));
+    for (int i = 0; i < 8; i++)
+        task[i] = weft_go(waits, p);
+    for (int i = 0; i < 8; i += 2) {
+        weft_cancel(task[i]);
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, -ECANCELED);
+    }
+    ASSERT_EQ(weft_write_all(in, "\n", 1), 1);
+    for (int i = 1; i < 8; i += 2) {
+        ASSERT_OK(weft_join(task[i], &got));
+        ASSERT_EQ(got, 5);
+    }
+    weft_close(in);
+    weft_proc_close(p);
+    no_children();
+}
+
+TEST(proc_is_waited_for_by_many)
+{
+    crew_each(many);
+}
+
+TEST(proc_without_a_runtime)
+{
+    weft_proc *p = NULL;
+    ASSERT_EQ(weft_proc_start(&(weft_proc_opts){.argv = ARGV("true")}, &p), -ENXIO);
+    ASSERT(!p);
+}
