@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/weft.h>
@@ -16,7 +17,7 @@ static char dir[64];
 static void dir_make(void)
 {
     bool memory = access("/dev/shm", W_OK) == 0; /* which is faster to sync */
-    strcpy(dir, memory ? "/dev/shm/weft-fs-XXXXXX" : "/tmp/weft-fs-XXXXXX");
+    snprintf(dir, sizeof(dir), "%s", memory ? "/dev/shm/weft-fs-XXXXXX" : "/tmp/weft-fs-XXXXXX");
     ASSERT(mkdtemp(dir));
 }
 

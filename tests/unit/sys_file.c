@@ -32,7 +32,7 @@ static const char *in_dir(const char *name)
 static void dir_make(void)
 {
     bool memory = access("/dev/shm", W_OK) == 0; /* which is faster to sync */
-    strcpy(dir, memory ? "/dev/shm/weft-file-XXXXXX" : "/tmp/weft-file-XXXXXX");
+    snprintf(dir, sizeof(dir), "%s", memory ? "/dev/shm/weft-file-XXXXXX" : "/tmp/weft-file-XXXXXX");
     ASSERT(mkdtemp(dir));
 }
 
@@ -40,6 +40,7 @@ static int entries(void)
 {
     DIR *d = opendir(dir);
     int n = -2;
+    ASSERT(d);
     while (readdir(d))
         n++;
     closedir(d);
@@ -97,7 +98,7 @@ TEST(file_reads_and_writes_where_it_is_told)
 TEST(file_names_come_and_go)
 {
     struct stat about;
-    char text[16];
+    char text[16] = "";
     dir_make();
     ASSERT_EQ(DO(.op = WEFT__FILE_MKDIR, .path = in_dir("d"), .mode = 0700), 0);
     store("a", "abc", 3);

@@ -36,7 +36,7 @@ static void ask_nop(struct weft__ring *ring, uint64_t data)
     sqe->user_data = data;
 }
 
-static void ask_read(struct weft__ring *ring, int fd, char *into, uint32_t bytes, uint64_t data)
+static void ask_read(struct weft__ring *ring, int fd, void *into, uint32_t bytes, uint64_t data)
 {
     struct io_uring_sqe *sqe = weft__ring_sqe(ring);
     ASSERT(sqe);
