@@ -41,7 +41,7 @@ typedef struct weft_scope {
  *   error          block and children are one thing: the first failure cancels the rest, and the block. Written at the end: 0;
  *                  that failure; or why the whole was stopped, if that came first: -ECANCELED (also when the block was left
  *                  by break, return or goto), -ETIME. Further failures are reported as any that nobody reads.
- *                  NULL: children are on their own.
+ *                  NULL: children are on their own. It is the scope's until then: not for what a spawn answers.
  *   timeout        from here on. Children and block are told -ETIME.
  *   deadline       the same at a point on the clock of weft_now. The earlier of the two counts.
  *   limit          children at a time. A spawn into a full scope waits.
