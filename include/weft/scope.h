@@ -41,7 +41,7 @@ typedef struct weft_scope {
  *   error          block and children are one thing: the first failure cancels the rest, and the block. Written at the end: 0;
  *                  that failure; or why the whole was stopped, if that came first: -ECANCELED (also when the block was left
  *                  by break, return or goto), -ETIME. Further failures are reported as any that nobody reads.
- *                  NULL: children are on their own.
+ *                  NULL: children are on their own. It is the scope's until then: not for what a spawn answers.
  *   timeout        from here on. Children and block are told -ETIME.
  *   deadline       the same at a point on the clock of weft_now. The earlier of the two counts.
  *   limit          children at a time. A spawn into a full scope waits.
@@ -204,6 +204,59 @@ WEFT_API int weft_scope_reason(const weft_scope *scope);
 
 /* Children that have not ended; where others spawn or end, a number from a moment ago. */
 WEFT_API size_t weft_scope_count(const weft_scope *scope);
+
+/* ---- the block, stackless -----------------------------------------------------------------------------------------------
+ *
+ *     weft_scope_init(&f->s, .error = &f->r);
+ *     weft_await(f->run, weft_scope_run, &f->s, weft_arm(f->accepts, accepts, &f->s));
+ * Awaits the arm inside of the scope, and then the scope's end: what WEFT_SCOPE is to a fiber. The arm is told to stop when
+ * the scope is, and what it is told from further out its children hear at once. In a scope with .error a failure of the arm is
+ * one of the whole, as a child's. The arm's result is its own.
+ * Returns 0; as weft_scope_join; -EINVAL for an arm that is passed over. */
+struct weft_scope_run {
+    WEFT_FRAME(int);
+    weft_scope *scope;
+    weft_future of;
+    struct weft_scope_join weft__end WEFT__ZERO;
+    void *weft__waiter[3] WEFT__ZERO;
+    uint32_t weft__stage WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_scope_run_poll;
+#define WEFT__PROBES_weft_scope_run ~, WEFT__ARM_NESTS
+
+/* ---- supervise ------------------------------------------------------------------------------------------------------------
+ *
+ *     static int start_db(weft_scope *s, void *arg) { return weft_go_in(s, db, db_conf_new(arg)); }
+ *     weft_spawn_in(s, weft_supervise, .start = start_db, .arg = &conf, .restarts = 3, .within = weft_secs(5))
+ *
+ * Starts children, waits for their end, and starts them anew when one has failed. They are one thing: the first failure stops
+ * the rest, and `start` makes all arguments anew; for children that are restarted one by one there is one weft_supervise
+ * each. It gives up, with that failure, when there were more than `restarts` of them within the time, as Erlang's supervisors
+ * do: in a scope with .error the whole fails then, in any other it is reported.
+ * `start` is called inside a poll: it spawns into the scope, and does not wait. What it answers below zero is a failure, too;
+ * what it had started by then is stopped.
+ * Returns 0: all ended well; the failure; -ECANCELED, -ETIME: it was told to stop, and has stopped them; -EINVAL without
+ * `start`, or for too many restarts. Awaited, spawned, or called: r = weft_supervise(start_db, &conf, 3, weft_secs(5)). */
+#define WEFT_RESTARTS_MAX 16
+struct weft_supervise {
+    WEFT_FRAME(int);
+    int (*start)(weft_scope *scope, void *arg);
+    void *arg;
+    uint32_t restarts;          /* up to WEFT_RESTARTS_MAX */
+    weft_time within;           /* 0: for ever */
+    weft_time pause WEFT__ZERO; /* before each restart */
+    int weft__error WEFT__ZERO;
+    uint32_t weft__count WEFT__ZERO;                    /* restarts so far */
+    weft_time weft__when[WEFT_RESTARTS_MAX] WEFT__ZERO; /* the last of them */
+    weft_scope weft__scope WEFT__ZERO;
+    struct weft_scope_join weft__end WEFT__ZERO;
+    struct weft_sleep weft__sleep WEFT__ZERO;
+};
+WEFT_API weft_pollfn weft_supervise_poll;
+WEFT_API int weft__supervise(int (*start)(weft_scope *scope, void *arg), void *arg,
+                             uint32_t restarts, weft_time within);
+#define weft_supervise(start, arg, restarts, within)                                               \
+    (WEFT__CALL_FORM("weft_supervise()"), weft__supervise(start, arg, restarts, within))
 
 #ifdef __cplusplus
 }

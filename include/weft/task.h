@@ -41,17 +41,23 @@ struct weft_site {
 };
 
 typedef struct weft_spawn_opts {
-    weft_rt *rt;        /* NULL: the current one */
-    const char *name;   /* borrowed for the task's life; NULL: the function's name */
-    size_t stack_bytes; /* of the task's fibers, rounded up to a power of two from 16 KiB; 0: the runtime's. Over 4 GiB: NULL */
-    bool pinned;        /* stays on the worker that spawns it; from outside: on one of them, in turn. A worker that is held
+    weft_rt *rt WEFT__ZERO;      /* NULL: the current one */
+    const char *name WEFT__ZERO; /* borrowed for the task's life; NULL: the function's name */
+    size_t stack_bytes
+        WEFT__ZERO; /* of the task's fibers, rounded up to a power of two from 16 KiB; 0: the runtime's. Over 4 GiB: NULL */
+    bool pinned
+        WEFT__ZERO; /* stays on the worker that spawns it; from outside: on one of them, in turn. A worker that is held
                            up holds up its pinned tasks */
-    const struct weft_local *local; /* borrowed for the call: stays on the worker that this names (local.h), and runs in
+    const struct weft_local *local
+        WEFT__ZERO; /* borrowed for the call: stays on the worker that this names (local.h), and runs in
                            its runtime; NULL: none */
-    bool background;    /* runs when a worker has nothing else, and one at each worker's every 32nd poll. Not with pinned or
+    bool background
+        WEFT__ZERO; /* runs when a worker has nothing else, and one at each worker's every 32nd poll. Not with pinned or
                            local */
-    bool unbudgeted;    /* its polls have no budget: what it awaits never makes it yield, and others may wait for long */
-    weft_pool *pool;    /* borrowed for the task's life: where its memory is (pool.h); NULL: the runtime's own */
+    bool unbudgeted
+        WEFT__ZERO; /* its polls have no budget: what it awaits never makes it yield, and others may wait for long */
+    weft_pool *pool
+        WEFT__ZERO; /* borrowed for the task's life: where its memory is (pool.h); NULL: the runtime's own */
     void *weft__scope WEFT__ZERO; /* of the forms that end in _in (scope.h) */
 } weft_spawn_opts;
 

@@ -18,21 +18,17 @@
  * itself (it would need memory that outlives the scope, for a wake that is on its way; the owner is woken anyway);
  * a task as the scope's keeper (a task for each scope).
  */
-#include "sync/kin.h"
+#include "flow/scope.h"
 #include "task/call.h"
 #include "task/here.h"
 #include "task/region.h"
 
-#include <weft/scope.h>
-
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct weft__kin) <= sizeof(weft_scope), "a scope fits its place");
-
 static struct weft__kin *kin_of(const weft_scope *scope)
 {
-    return (struct weft__kin *)(uintptr_t)scope;
+    return weft__scope_kin(scope);
 }
 
 /* ---- making ---------------------------------------------------------------------------------------- */
@@ -205,7 +201,7 @@ static bool late_poll(struct weft_scope_join *f, weft_cx *cx, int why)
     return answer == WEFT_READY;
 }
 
-static void join_listens(struct weft_scope_join *f, weft_cx *cx)
+void weft__scope_listens(struct weft_scope_join *f, weft_cx *cx)
 {
     struct weft__kin *kin = kin_of(f->scope);
 
@@ -226,8 +222,7 @@ static weft_poll join_ends(struct weft_scope_join *f, weft_cx *cx, int ret)
     return WEFT_READY;
 }
 
-/* 0; -EDEADLK: it would wait for itself. */
-static int join_begins(struct weft_scope_join *f, const weft_cx *cx)
+int weft__scope_join_begins(struct weft_scope_join *f, const weft_cx *cx)
 {
     const struct weft_task *self = weft__waker_task(cx->waker);
 
@@ -244,8 +239,8 @@ weft_poll weft_scope_join_poll(void *frame, weft_cx *cx)
     if (!f->scope) return join_ends(f, cx, -EINVAL);
     struct weft__kin *kin = kin_of(f->scope);
     if (weft__kin_is_lost(kin)) return join_ends(f, cx, -ECHILD);
-    if (!f->weft__at && join_begins(f, cx) < 0) return join_ends(f, cx, -EDEADLK);
-    join_listens(f, cx);
+    if (!f->weft__at && weft__scope_join_begins(f, cx) < 0) return join_ends(f, cx, -EDEADLK);
+    weft__scope_listens(f, cx);
     switch (weft__kin_end_poll(kin, WEFT__LEAF_WAITER(f), cx->waker, &error)) {
     case WEFT__KIN_WAITS:
         return WEFT_PENDING;

@@ -29,6 +29,17 @@ typedef struct weft_mutex { int weft__; } weft_mutex;
 int weft_lock(weft_mutex *m);
 void weft_unlock(weft_mutex *m);
 """,
+    "weft_stream": """
+typedef struct weft_stream weft_stream;
+ssize_t weft_read(weft_stream *c, void *buf, size_t len);
+ssize_t weft_write_all(weft_stream *c, const void *buf, size_t len);
+void weft_close(void *what);
+""",
+    "weft_tcp_listen": """
+typedef struct weft_listener weft_listener;
+int weft_tcp_listen(const char *where, weft_listener **into);
+int weft_accept(weft_listener *l, weft_stream **into);
+""",
     "weft_file_read": """
 typedef struct weft_file weft_file;
 ssize_t weft_file_read(weft_file *file, void *buf, size_t len, int64_t offset);
@@ -191,10 +202,38 @@ SERVED["static weft_sem slots"] = {
     "parts": [(None, "", "\nreturn r; }\n")],
 }
 
-NOT_YET = {
-    "static int client(": "streams, listeners and scopes",
-    "if (weft_spawn_in(": "scopes",
+SERVED["if (weft_spawn_in("] = {
+    "needs": ["weft_stream"],
+    "before": """
+struct client { WEFT_FRAME(int); weft_stream *c; };
+weft_pollfn client_poll;
+struct serves { WEFT_FRAME(int); weft_stream *c; weft_scope clients; struct weft_scope_join end; };
+weft_async(serves) { weft_begin;
+""",
+    "parts": [(None, "", "\nweft_return(f->end.ret); weft_end; }\n")],
 }
+
+SERVED["static int client("] = {
+    "needs": ["weft_stream", "weft_tcp_listen"],
+    "parts": [(None, "", "\nWEFT_MAIN(app)\n")],
+}
+
+SERVED["WEFT_SCOPE(s, .error"] = {
+    "needs": [],
+    "before": """
+struct page { int words; };
+int fetch(const char *url, struct page *into);
+int from_mirror(const char *url, struct page *into);
+int start_db(weft_scope *s, void *conf);
+int crawls(const char **url, int count, struct page *page, void *conf);
+int crawls(const char **url, int count, struct page *page, void *conf)
+{
+int r = 0;
+""",
+    "parts": [(None, "", "\nreturn r; }\n")],
+}
+
+NOT_YET = {}
 
 
 def blocks_of(page):

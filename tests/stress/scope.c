@@ -295,14 +295,14 @@ static void one_round(struct crew *crew, uint64_t *random)
 static void rounds(struct crew *crew)
 {
     uint64_t random = pool_seed((uint64_t)(crew->workers + 2));
-    for (uint64_t i = 0; i < test_scaled(150); i++)
+    for (uint64_t i = 0; i < test_scaled(60); i++)
         one_round(crew, &random);
 }
 
 TEST_WITH(scopes_at_random, .timeout_s = 300)
 {
     crew_each(rounds);
-    ASSERT_GE(load_relaxed(&scopes_over), 4 * test_scaled(150) * (OWNERS + 4));
+    ASSERT_GE(load_relaxed(&scopes_over), 4 * test_scaled(60) * (OWNERS + 4));
     ASSERT_GE(load_relaxed(&scopes_stopped), 1);
     ASSERT_GE(load_relaxed(&children_over), load_relaxed(&scopes_over));
 }

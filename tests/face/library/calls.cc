@@ -122,6 +122,78 @@ static int shares()
     return 0;
 }
 
+static int counts(int *at)
+{
+    int r = weft_yield();
+    *at += 1;
+    return r;
+}
+
+static int refuses(int with)
+{
+    return with;
+}
+
+static int start_one(weft_scope *s, void *arg)
+{
+    return weft_go_in(s, counts, static_cast<int *>(arg));
+}
+
+static int leaves_early(int *n)
+{
+    WEFT_SCOPE(s)
+    {
+        CHECK(weft_go_in(s, counts, n) == 0);
+        return *n;
+    }
+    return -1;
+}
+
+/* A block that an exception leaves: it cancels and waits, as the others do. */
+static void throws(int *n)
+{
+    WEFT_SCOPE(s)
+    {
+        CHECK(weft_go_in(s, counts, n) == 0);
+        throw 7;
+    }
+}
+
+static int scopes()
+{
+    int n[4] = {0, 0, 0, 0};
+    int r = 1;
+
+    WEFT_SCOPE(s) CHECK(weft_go_in(s, counts, &n[0]) == 0);
+    CHECK(n[0] == 1);
+    WEFT_SCOPE(s, .error = &r, .timeout = weft_secs(60), .limit = 2)
+    {
+        for (int i = 1; i < 4; i++)
+            CHECK(weft_go_in(s, counts, &n[i]) == 0);
+        CHECK(weft_scope_reason(s) == 0 && weft_scope_count(s) <= 2);
+    }
+    CHECK(r == 0 && n[1] + n[2] + n[3] == 3);
+    WEFT_SCOPE(s, .error = &r)
+    {
+        CHECK(weft_go_in(s, sleeps) == 0 &&
+              weft_go_in_as(s, (.name = "refuses"), refuses, -EIO) == 0);
+        CHECK(weft_sleep(weft_secs(99)) == -ECANCELED);
+    }
+    CHECK(r == -EIO);
+    CHECK(leaves_early(&n[0]) == 1 && n[0] == 2);
+    try {
+        throws(&n[0]);
+    } catch (int thrown) {
+        CHECK(thrown == 7 && n[0] == 3);
+    }
+    weft_scope own = {};
+    weft_scope_init(&own, .limit = 1);
+    CHECK(weft_go_in(&own, sleeps) == 0 && weft_try_go_in(&own, sleeps) == -EAGAIN);
+    CHECK(weft_scope_cancel(&own) && weft_scope_join(&own) == 0 && weft_scope_room(&own) == 0);
+    CHECK(weft_supervise(start_one, &n[0], 1, 0) == 0 && n[0] == 4);
+    return 0;
+}
+
 static int app()
 {
     weft_token_hook hook = {nullptr, nullptr};
@@ -129,6 +201,7 @@ static int app()
     CHECK(weft_join(weft_go(selects), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(channels), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(shares), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(scopes), &r) == 0 && r == 0);
     CHECK(weft_token_hook_off(&hook) == 1);
     weft_token_done(&stop);
     return r;

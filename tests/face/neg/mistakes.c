@@ -180,6 +180,12 @@ int calls(void)
 #define A weft_arm(f->s, weft_yield)
 #elif MISTAKE == 49 /* a timeout of no child. expect: incompatible|invalid initializer|initializing */
 #define BODY weft_await(f->to, weft_timeout, weft_ms(5), f->s)
+#elif MISTAKE == 52 /* expect: WEFT_SCOPE is for fibers and threads */
+#define BODY WEFT_SCOPE(s) f->got = 1
+#elif MISTAKE == 53 /* expect: weft_scope_join.. is for fibers and threads */
+#define BODY f->got = weft_scope_join(NULL)
+#elif MISTAKE == 54 /* a child whose start is not looked at. expect: unused */
+#define BODY weft_go_in(NULL, two, 1, "x")
 #elif MISTAKE == 60 /* expect: weft_send.. is for fibers and threads */
 #define BODY f->got = weft_send(ints, &f->got)
 #elif MISTAKE == 61 /* expect: weft_recv.. is for fibers and threads */
