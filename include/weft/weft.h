@@ -24,6 +24,8 @@
 #include <weft/sync.h>
 #include <weft/set.h>
 #include <weft/tracker.h>
+#include <weft/keyed.h>
 #include <weft/delay.h>
+#include <weft/source.h>
 
 #endif
