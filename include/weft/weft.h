@@ -14,6 +14,7 @@
 #include <weft/fiber.h>
 #include <weft/file.h>
 #include <weft/future.h>
+#include <weft/keyed.h>
 #include <weft/local.h>
 #include <weft/lock.h>
 #include <weft/net.h>
@@ -25,6 +26,7 @@
 #include <weft/select.h>
 #include <weft/set.h>
 #include <weft/signal.h>
+#include <weft/source.h>
 #include <weft/stream.h>
 #include <weft/sync.h>
 #include <weft/task.h>

@@ -22,6 +22,7 @@ void weft__member_init(struct weft__member *member, struct weft_task *task, void
     member->task = task;
     member->swept = 0;
     member->unwanted = false;
+    member->ended = false;
 }
 
 void weft__member_watch(struct weft__member *member)

@@ -35,6 +35,7 @@ struct weft__member {
     struct weft_task *task; /* whose block this lies in; the handle is the owner's    [constant] */
     uint64_t swept;         /* the last sweep that saw it      [owner's lock] */
     bool unwanted;          /* nobody takes it out             [owner's lock] */
+    bool ended;             /* `ended` was called              [owner's lock] */
 };
 _Static_assert(sizeof(struct weft__member) == WEFT__MEMBER_BYTES, "sites make room for a member");
 

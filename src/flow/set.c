@@ -63,7 +63,19 @@ struct weft__member *weft__set_take(struct weft__set *s)
     struct weft__link *first = weft__list_pop_front(&s->ended);
     if (!first) return NULL;
     s->ended_count--;
-    return weft__container_of(first, struct weft__member, link);
+    struct weft__member *member = weft__container_of(first, struct weft__member, link);
+    weft__set_tell_leaves(s, member);
+    return member;
+}
+
+bool weft__set_drop(struct weft__set *s, struct weft__member *member)
+{
+    weft__set_tell_leaves(s, member);
+    member->unwanted = true;
+    if (!member->ended) return false;
+    weft__list_remove(&member->link);
+    s->ended_count--;
+    return true;
 }
 
 /* ---- the end of a member ---------------------------------------------------------------------- */
@@ -78,6 +90,7 @@ static void member_ended(struct weft__foreign *foreign)
 
     weft__set_lock(s);
     bool unwanted = member->unwanted;
+    member->ended = true;
     weft__list_remove(&member->link);
     s->running--;
     if (!unwanted) {

@@ -38,6 +38,8 @@ struct weft__set {
     uint64_t sweep;    /* the newest sweep's number */
     uint32_t stopping; /* joins and stops that have cancelled the members */
     int why;           /* with what */
+    /* A member is taken out, or let go; NULL: nobody wants to know. Called under the lock. */
+    void (*leaves)(struct weft__set *set, struct weft__member *member);
 };
 _Static_assert(sizeof(struct weft__set) <= offsetof(weft_set, weft_of), "a set fits its place");
 _Static_assert(offsetof(struct weft__set, limit) == offsetof(weft_set, limit), "as above");
@@ -48,6 +50,12 @@ static inline struct weft__set *weft__set_of(const void *set)
 }
 
 void weft__set_lock(struct weft__set *s);
+
+/* Holds: the lock. */
+static inline void weft__set_tell_leaves(struct weft__set *s, struct weft__member *member)
+{
+    if (s->leaves) s->leaves(s, member);
+}
 
 /* Holds: the lock. After every change: those who can go on now are given turns. */
 void weft__set_hand_on(struct weft__set *s, struct weft__wake_chain *chain);
@@ -65,6 +73,9 @@ void weft__set_enlist(struct weft__set *s, struct weft__member *member,
 
 /* Holds: the lock. The first that has ended, which is the caller's from now on; NULL: none. */
 struct weft__member *weft__set_take(struct weft__set *s);
+
+/* Holds: the lock. Nobody will take it out. True: it has ended, and is the caller's; false: its handle is dropped when it ends. */
+bool weft__set_drop(struct weft__set *s, struct weft__member *member);
 
 extern const struct weft__foreign_ops weft__set_member_ops __attribute__((visibility("hidden")));
 

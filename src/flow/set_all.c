@@ -88,6 +88,7 @@ static bool let_some_go(struct weft__set *s, uint64_t sweep, struct weft__link *
         if (!member) return false;
         if (weft__member_let_go(member)) {
             s->running--;
+            if (!member->unwanted) weft__set_tell_leaves(s, member);
             weft__list_push_back(gone, &member->link);
         } else {
             weft__list_push_back(&s->live, &member->link);

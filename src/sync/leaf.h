@@ -47,12 +47,12 @@ static inline void weft__leaf_done(struct weft__waitlist *list, const char *what
     weft__waitlist_done(list);
 }
 
-/* Before a leaf takes something at once. False: the poll has used up its budget; it lets others run and is polled again. */
+/* Before a leaf takes something at once. False: the poll has used up its budget; it lets others run and is polled again. A look is told no, too: the poll behind
+ * it yields. Were it told yes, a loop of selects over what is always ready would never let anybody run. */
 static inline bool weft__leaf_may(weft_cx *cx)
 {
     if (__builtin_expect(cx->budget == 0, 0)) {
-        if (cx->probe) return true; /* the poll behind it will be asked */
-        cx->yielded = true;
+        cx->yielded |= !cx->probe;
         return false;
     }
     if (cx->budget != WEFT__UNBUDGETED) cx->budget--;

@@ -202,6 +202,34 @@ SERVED["static weft_sem slots"] = {
     "parts": [(None, "", "\nreturn r; }\n")],
 }
 
+SERVED["typedef WEFT_SET(int) int_set;"] = {
+    "needs": [],
+    "before": """
+int fetch(const char *url);
+void report(int status);
+int fetch_all(const char **urls, int count);
+int fetch_all(const char **urls, int count)
+{
+int r = 0, status;
+""",
+    "parts": [(None, "", "\nreturn r; }\n")],
+}
+SERVED["r = weft_keyed_go(&sessions"] = {
+    "needs": [],
+    "before": """
+typedef WEFT_KEYED(uint64_t, int) session_set;
+typedef WEFT_DELAY(int) idle_delay;
+typedef WEFT_CHAN(int) conn_chan;
+int session(int conn);
+int uses_all(weft_tracker tracker, session_set sessions, uint64_t id, int conn, idle_delay *idle, conn_chan *from);
+int uses_all(weft_tracker tracker, session_set sessions, uint64_t id, int conn, idle_delay *idle, conn_chan *from)
+{
+int r, status;
+weft_delay_key key;
+""",
+    "parts": [(None, "", "\nreturn r < 0 ? r : status; }\n")],
+}
+
 SERVED["if (weft_spawn_in("] = {
     "needs": ["weft_stream"],
     "before": """

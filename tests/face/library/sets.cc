@@ -62,11 +62,70 @@ static int tracks()
     return 0;
 }
 
+typedef WEFT_KEYED(uint64_t, int) int_keyed;
+typedef WEFT_DELAY(int) int_delay;
+typedef WEFT_CHAN(int) int_chan;
+
+static int keys()
+{
+    int_keyed keyed = {};
+    struct weft_keyed_join_next next;
+    uint64_t key = 7, which = 0;
+    int got = 0;
+    CHECK(weft_keyed_go(&keyed, &key, twice, 4) == 0);
+    CHECK(weft_keyed_go(&keyed, &key, twice, 4) == -EEXIST);
+    CHECK(weft_keyed_replace_go(&keyed, &key, twice, 5) == 0 && weft_keyed_contains(&keyed, &key));
+    CHECK(weft_select(weft_arm(next, weft_keyed_join_next, &keyed, &which, &got, sizeof got)) == 0);
+    CHECK(next.ret == 1 && which == 7 && got == 10);
+    CHECK(weft_keyed_cancel(&keyed, &key) == -ENOENT && weft_keyed_join_next(&keyed, nullptr, &got) == 0);
+    CHECK(weft_keyed_try_join_next(&keyed, &which, nullptr) == 0);
+    weft_keyed_cancel_all(&keyed);
+    CHECK(weft_keyed_join(&keyed) == 0 && weft_keyed_stop(&keyed) == 0 && weft_keyed_len(&keyed) == 0);
+    weft_keyed_done(&keyed);
+    return 0;
+}
+
+static int is_odd(void *, void *item)
+{
+    return *(int *)item % 2;
+}
+
+static int pulls()
+{
+    int_delay *queue = nullptr;
+    int_chan *chan = nullptr;
+    weft_interval every = weft_interval_of(weft_us(1));
+    weft_delay_key key;
+    weft_time at;
+    struct weft_delay_next next;
+    int item = 3, got = 0, batch[4];
+
+    CHECK(weft_delay_new(&queue) == 0 && weft_delay_insert(queue, &item, weft_us(1), &key) == 0);
+    CHECK(weft_delay_reset(queue, key, 0) == 0 && weft_delay_deadline(queue, key, &at) == 0);
+    CHECK(weft_select(weft_arm(next, weft_delay_next, weft_on(queue, &got))) == 0 && got == 3);
+    CHECK(weft_delay_remove(queue, key, &got) == -ENOENT && weft_delay_remove(queue, key, nullptr) == -ENOENT);
+    CHECK(weft_delay_close(queue) == 0 && weft_pull(queue, &got) == 0 && weft_delay_len(queue) == 0);
+    weft_delay_free(queue);
+    CHECK(weft_pull(&every, &at) == 1);
+    CHECK(weft_chan_new(8, &chan) == 0);
+    for (int i = 0; i < 6; i++) CHECK(weft_send(chan, &i) == 0);
+    CHECK(weft_chan_close(chan) == 0 && weft_pull(chan, &got) == 1);
+    struct weft_from from = weft_from(chan);
+    struct weft_filter odd = weft_filter(&from.source, is_odd, nullptr);
+    struct weft_chunks some = weft_chunks(&odd.source, 4, WEFT_FOREVER);
+    CHECK(weft_pull(&some.source, batch) == 3 && batch[2] == 5);
+    CHECK(weft_pull(&some.source, batch) == 0);
+    weft_chan_free(chan);
+    return 0;
+}
+
 static int app()
 {
     int r = 1;
     CHECK(weft_join(weft_go(sets), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(tracks), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(keys), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(pulls), &r) == 0 && r == 0);
     return r;
 }
 

@@ -28,6 +28,10 @@ extern int_chan *ints;
 extern weft_chan *anything;
 typedef WEFT_SET(int) int_set;
 extern int_set set_of_ints;
+typedef WEFT_KEYED(int, int) int_keyed;
+extern int_keyed by_int;
+typedef WEFT_DELAY(int) int_delay;
+extern int_delay *delayed;
 
 struct other {
     WEFT_FRAME(int);
@@ -51,6 +55,7 @@ struct a {
     struct weft_timeout to;
     struct weft_send tx;
     struct weft_set_join_next next;
+    struct weft_pull pull;
     weft_task *t;
     int got;
 };
@@ -206,6 +211,14 @@ int calls(void)
 #define BODY f->got = weft_set_try_go(&set_of_ints, two, 1)
 #elif MISTAKE == 75 /* an awaited result of the wrong type. expect: pointer type mismatch */
 #define BODY weft_await(f->next, weft_set_join_next, &set_of_ints, &sp)
+#elif MISTAKE == 76 /* an item of another type. expect: pointer type mismatch */
+#define BODY weft_await(f->pull, weft_pull, ints, &sp)
+#elif MISTAKE == 77 /* expect: weft_pull.. is for fibers and threads */
+#define BODY f->got = weft_pull(ints, &f->got)
+#elif MISTAKE == 78 /* a key of another type. expect: pointer type mismatch */
+#define BODY f->got = weft_keyed_go(&by_int, &sp, two, 1, "x")
+#elif MISTAKE == 79 /* an item of another type. expect: pointer type mismatch */
+#define BODY f->got = weft_delay_insert(delayed, &sp, 1, NULL)
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * source - how one source asks another (weft/source.h).
+ */
+#ifndef WEFT_FLOW_SOURCE_H
+#define WEFT_FLOW_SOURCE_H
+
+#include "base/list.h"
+#include "types.h"
+
+#include <weft/source.h>
+
+#include <string.h>
+
+/* In weft__probes: it answers a look without registering anything. A program's own sources do not know what a look is. */
+enum { WEFT__SOURCE_PROBES = 1 };
+
+/* One poll of a pull. */
+static inline weft_poll weft__source_poll(weft_source *source, void *into, weft_cx *cx)
+{
+    if (cx->probe && source->weft__probes != WEFT__SOURCE_PROBES) return WEFT_PENDING;
+    return source->poll(source, into, cx);
+}
+
+/* The same, told to stop: for a pull that has begun. */
+static inline weft_poll weft__source_stop(weft_source *source, void *into, weft_cx *cx, int why)
+{
+    int outer = cx->why;
+    if (!outer) cx->why = why;
+    weft_poll poll = source->poll(source, into, cx);
+    cx->why = outer;
+    return poll;
+}
+
+#endif
