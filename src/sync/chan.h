@@ -225,6 +225,12 @@ static inline uint32_t weft__send_wants(const struct weft_send *f)
     return f->weft__spare ? (uint32_t)(uintptr_t)f->weft__spare : 1;
 }
 
+/* What is left of a budget, not 0, behind one operation. */
+static inline uint32_t weft__chan_charged(uint32_t budget)
+{
+    return budget - (budget != WEFT__UNBUDGETED);
+}
+
 /* Costs the poll one operation. False: it has none left; it lets others run first. */
 static inline bool weft__chan_charge(weft_cx *cx)
 {
@@ -232,7 +238,7 @@ static inline bool weft__chan_charge(weft_cx *cx)
         cx->yielded = true;
         return false;
     }
-    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    cx->budget = weft__chan_charged(cx->budget);
     return true;
 }
 

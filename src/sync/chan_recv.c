@@ -73,11 +73,12 @@ static inline void take(struct weft__chan *c, void *into)
     c->head_slot += c->slot_bytes;
 }
 
-static inline void take_plain(struct weft__chan *c, void *into)
+static inline void take_plain(struct weft__chan *c, void *into, uint32_t run)
 {
-    c->head_run--;
-    weft__chan_copy_word_out(into, c->head_slot);
-    c->head_slot += 8;
+    char *slot = c->head_slot;
+    c->head_run = run - 1;
+    c->head_slot = slot + 8;
+    weft__chan_copy_word_out(into, slot);
 }
 
 /* Opens a run of those that are there, up to `max`. */
@@ -277,14 +278,18 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
     struct weft_recv *f = frame;
     struct weft__chan *c = weft__chan_of(f->chan);
 
-    if (__builtin_expect(!c || !f->into || f->weft__at || cx->why || cx->budget == 0, 0))
+    void *into = f->into;
+    uint32_t budget = cx->budget;
+
+    if (__builtin_expect(!c || !into || (f->weft__at | cx->why) || budget == 0, 0))
         return recv_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return recv_slow(f, cx);
     if (__builtin_expect(!weft__lock_try_take_brief(&c->senders.lock), 0)) return recv_slow(f, cx);
-    if (__builtin_expect(c->head_run == 0, 0)) return recv_looks(c, f, cx);
-    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
-    take_plain(c, f->into);
+    uint32_t run = c->head_run;
+    if (__builtin_expect(run == 0, 0)) return recv_looks(c, f, cx);
+    take_plain(c, into, run);
     taken(c, 1);
+    cx->budget = weft__chan_charged(budget);
     f->ret = 1;
     if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->senders.lock), 0))
         return ready_and_wakes(c);

@@ -82,24 +82,26 @@ static bool find_room(struct weft__chan *c, uint32_t wants)
 }
 
 /* The next place is written. */
-static inline void publish(struct weft__chan *c, uint32_t slot_bytes)
+static inline void publish(struct weft__chan *c, char *slot, uint32_t slot_bytes)
 {
     uint64_t tail = load_relaxed(&c->tail); /* relaxed: written under the lock that is held */
-    c->tail_slot += slot_bytes;
+    c->tail_slot = slot + slot_bytes;
     store_release(&c->tail, tail + 1); /* [chan-tail] with look: publishes the message */
 }
 
 /* Into the next place, of the run or not. */
 static inline void put(struct weft__chan *c, const void *msg)
 {
-    weft__chan_copy_in(c, c->tail_slot, msg);
-    publish(c, c->slot_bytes);
+    char *slot = c->tail_slot;
+    weft__chan_copy_in(c, slot, msg);
+    publish(c, slot, c->slot_bytes);
 }
 
 static inline void put_plain(struct weft__chan *c, const void *msg)
 {
-    weft__chan_copy_word(c->tail_slot, msg);
-    publish(c, 8);
+    char *slot = c->tail_slot;
+    weft__chan_copy_word(slot, msg);
+    publish(c, slot, 8);
 }
 
 /* The run is taken back. There is a place, perhaps at the ring's beginning; a block's end was grown over before. */
@@ -314,16 +316,19 @@ weft_poll weft_send_poll(void *frame, weft_cx *cx)
     struct weft_send *f = frame;
     struct weft__chan *c = weft__chan_of(f->chan);
 
-    if (__builtin_expect(!f->msg, 0)) return answers(f, -EINVAL);
-    if (__builtin_expect(!c || f->weft__at || cx->why || cx->budget == 0, 0))
-        return poll_slow(f, cx);
+    const void *msg = f->msg;
+    uint32_t budget = cx->budget;
+
+    if (__builtin_expect(!msg, 0)) return answers(f, -EINVAL);
+    if (__builtin_expect(!c || (f->weft__at | cx->why) || budget == 0, 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__lock_try_take_brief(&c->receivers.lock), 0))
         return poll_slow(f, cx);
-    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
-    if (__builtin_expect(c->tail_run == 0, 0)) return begins(c, f, cx);
-    c->tail_run--;
-    put_plain(c, f->msg);
+    cx->budget = weft__chan_charged(budget);
+    uint32_t run = c->tail_run;
+    if (__builtin_expect(run == 0, 0)) return begins(c, f, cx);
+    c->tail_run = run - 1;
+    put_plain(c, msg);
     f->ret = 0;
     if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->receivers.lock), 0))
         return wakes_and_is_ready(c);

@@ -79,11 +79,13 @@ static void print_place(const char *words, const char *at)
 bool weft__holder_report_ended(const struct weft__holder *holder, const char *what,
                                const void *lock)
 {
-    struct known known = look_at(who_of(holder));
-    if (!known.ended) return false;
+    uintptr_t who = who_of(holder);
+    struct known known = look_at(who);
+    if (!known.ended || who_of(holder) != who)
+        return false;  /* it was given back just before the end */
     flockfile(stderr); /* one line, whoever else prints */
     fprintf(stderr, "weft: %s %p is still held by ", what, lock);
-    print_holder(who_of(holder), &known);
+    print_holder(who, &known);
     fputs(", which has ended", stderr);
     print_place(", since ", place_of(holder));
     fputs(": whoever waits for it waits for ever\n", stderr);

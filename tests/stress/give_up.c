@@ -4,7 +4,7 @@
  * a cancel of the task, by a deadline, by a token, and by two of them at the same instant.
  *
  * A wait lasts for LIFE at most; it is given up at each time from 0 to LIFE + 1, so also exactly when
- * it would be over. Then everything is accounted for: the task has ended and says what is possible at
+ * it would be over; also of a lock and of a channel, an inner cancel and an outer deadline at that instant. Then everything is accounted for: the task has ended and says what is possible at
  * that time; whoever it had spawned has ended; jobs that began have ended, and what they owned was
  * disposed of or kept, once; no timer is armed, and nothing holds the clock. Tokens abort if somebody
  * is left on them. On 1, 2 and 4 workers and a current-thread runtime, both kinds of task.
@@ -36,6 +36,9 @@ enum {
     THEN,
     NESTED,
     SHIELD,
+    LOCK, /* these three: what they wait for comes at the end of their life */
+    RECEIVE,
+    SEND,
     SHAPES
 };
 enum { BY_CANCEL = 1, BY_DEADLINE = 2, BY_TOKEN = 4, WAYS = 8 };
@@ -81,10 +84,18 @@ static void dispose(void *count, int64_t ret)
 
 /* ---- what is given up ---- */
 
+typedef WEFT_CHAN(uint64_t) word_chan;
+static weft_mutex mutex;
+static word_chan *chan; /* of one place */
+
 struct attempt {
     WEFT_FRAME(int);
     int shape;
     weft_token *never;
+    uint64_t word;
+    struct weft_lock lock;
+    struct weft_recv rx;
+    struct weft_send tx;
     weft_interval every;
     weft_task *task;
     weft_future arms[3];
@@ -178,6 +189,16 @@ static weft_async(attempt)
         f->arms[1] = weft_arm(f->other, weft_sleep, LIFE + 2);
         weft_await(f->race, weft_race, f->arms, 2);
         weft_return(f->race.ret < 0 ? f->race.ret : 0);
+    case LOCK:
+        weft_await(f->lock, weft_lock, &mutex);
+        if (f->lock.ret == 0) ASSERT_OK(weft_unlock(&mutex));
+        weft_return(f->lock.ret);
+    case RECEIVE:
+        weft_await(f->rx, weft_recv, weft_on(chan, &f->word));
+        weft_return(f->rx.ret == 1 ? 0 : f->rx.ret);
+    case SEND:
+        weft_await(f->tx, weft_send, weft_on(chan, &f->word));
+        weft_return(f->tx.ret);
     default: /* half of it cannot be given up */
         weft_await(f->shield, weft_shield, WEFT_FOREVER, weft_arm(f->other, weft_sleep, 5));
         ASSERT_EQ(f->shield.ret, 0);
@@ -228,14 +249,63 @@ static weft_async(tries)
     weft_end;
 }
 
+static void asks_to_stop(struct trial *t, weft_task *task)
+{
+    if (t->ways & BY_CANCEL) weft_cancel(task);
+    if (t->ways & BY_TOKEN) (void)weft_token_cancel(&t->stop);
+}
+
+/* What is waited for is somebody else's, until the end of the wait's life. */
+static void keeps_from_it(int shape)
+{
+    if (shape == LOCK) ASSERT_OK(weft_lock(&mutex));
+    if (shape == SEND) ASSERT_OK(weft_try_send(chan, &(uint64_t){1}));
+}
+static void lets_have_it(int shape)
+{
+    uint64_t word;
+    if (shape == LOCK) ASSERT_OK(weft_unlock(&mutex));
+    if (shape == RECEIVE) ASSERT_OK(weft_try_send(chan, &(uint64_t){1}));
+    if (shape == SEND) ASSERT_EQ(weft_try_recv(chan, &word), 1);
+}
+
+/* The lock is free again; the message is received, or lies there; or was sent, or not. */
+static void is_accounted_for(int shape, int r)
+{
+    uint64_t word;
+    ASSERT_OK(weft_try_lock(&mutex));
+    ASSERT_OK(weft_unlock(&mutex));
+    ASSERT_EQ(weft_chan_len(chan), (shape == RECEIVE && r < 0) || (shape == SEND && r == 0));
+    if (weft_chan_len(chan) > 0) ASSERT_EQ(weft_try_recv(chan, &word), 1);
+}
+
+/* Both times may be the same: then either comes first. */
+static void stops_and_lets_have(struct trial *t, weft_task *task)
+{
+    bool first = t->at < LIFE || (t->at == LIFE && t->fiber);
+    ASSERT_OK(weft_sleep(first ? t->at : LIFE));
+    if (first) asks_to_stop(t, task);
+    if (t->at < LIFE) ASSERT_OK(weft_sleep(LIFE - t->at));
+    lets_have_it(t->shape);
+    if (t->at > LIFE) ASSERT_OK(weft_sleep(t->at - LIFE));
+    if (!first) asks_to_stop(t, task);
+}
+
 /* On one task, so that the clock moves by what it sleeps; the time of the others begins with its. */
 static int gives_up(struct trial *t)
 {
     int r = 0;
+    bool kept = t->shape == LOCK || t->shape == RECEIVE || t->shape == SEND;
+    keeps_from_it(t->shape);
     weft_task *task = t->fiber ? weft_go(tries_on_a_fiber, t) : weft_spawn(tries, t);
+    if (kept) {
+        stops_and_lets_have(t, task);
+        ASSERT_OK(weft_join(task, &r));
+        is_accounted_for(t->shape, r);
+        return r;
+    }
     ASSERT_OK(weft_sleep(t->at));
-    if (t->ways & BY_CANCEL) weft_cancel(task);
-    if (t->ways & BY_TOKEN) (void)weft_token_cancel(&t->stop);
+    asks_to_stop(t, task);
     if (t->shape == TOKEN && t->ways == 0) {
         ASSERT_OK(weft_sleep(LIFE));
         (void)weft_token_cancel(&t->never);
@@ -293,7 +363,9 @@ static void at_every_moment(int workers)
     weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .paused = true};
 
     crew_start_with(&crew, &opts);
-    for (uint64_t n = test_scaled(600); n > 0;
+    weft_mutex_init(&mutex);
+    ASSERT_OK(weft_chan_new(1, &chan));
+    for (uint64_t n = test_scaled(800); n > 0;
          n--) { /* of some 4000 that there are, drawn anew each time */
         struct trial t = {
             .shape = (int)pool_random(&random, SHAPES),
@@ -303,6 +375,8 @@ static void at_every_moment(int workers)
         };
         one_trial(crew.rt, &t);
     }
+    weft_chan_free(chan);
+    weft_mutex_done(&mutex);
     crew_stop(&crew);
 }
 

@@ -388,4 +388,22 @@ MISUSE(waitlist_wake_all_without_the_lock)
     struct fixture *f = fixture_with(0);
     (void)weft__waitlist_unlock_wake_all(&f->list, &f->sched);
 }
+
+/* Under a lock a waker is at most claimed: also the one that is pushed on the spot, and a chain. */
+static struct weft__lock outer = WEFT__LOCK_INIT(WEFT__RANK_CHAN);
+
+MISUSE(waitlist_wakes_one_under_a_lock)
+{
+    struct fixture *f = fixture_with(1);
+    weft__lock_take(&outer);
+    (void)weft__waitlist_wake_one(&f->list, &f->sched);
+}
+
+MISUSE(waitlist_wakes_all_under_a_lock)
+{
+    struct fixture *f = fixture_with(2);
+    weft__lock_take(&outer);
+    (void)weft__waitlist_wake_all(&f->list, &f->sched);
+}
+
 #endif
