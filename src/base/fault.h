@@ -17,44 +17,46 @@
 #include <stdint.h>
 
 /* One kind per call that can fail. GUARD is the MADV_GUARD_INSTALL of madvise, MADVISE all its other uses; EPOLL_PWAIT2 stands before EPOLL_WAIT
- * and is for its absence, with -ENOSYS. READ and WRITE are those of events and pipes, RECV and SEND those of sockets. The X-macro keeps the names printable: weft__fault_name. */
-#define WEFT__FAULT_KINDS(X)                                                                                           \
-    X(ALLOC)                                                                                                           \
-    X(MMAP)                                                                                                            \
-    X(MUNMAP)                                                                                                          \
-    X(MADVISE)                                                                                                         \
-    X(GUARD)                                                                                                           \
-    X(MPROTECT)                                                                                                        \
-    X(THREAD)                                                                                                          \
-    X(ATFORK)                                                                                                          \
-    X(THREAD_KEY)                                                                                                      \
-    X(AFFINITY)                                                                                                        \
-    X(SLACK)                                                                                                           \
-    X(FUTEX_WAIT)                                                                                                      \
-    X(EPOLL_CREATE)                                                                                                    \
-    X(EPOLL_CTL)                                                                                                       \
-    X(EPOLL_WAIT)                                                                                                      \
-    X(EPOLL_PWAIT2)                                                                                                    \
-    X(EVENTFD)                                                                                                         \
-    X(TIMERFD)                                                                                                         \
-    X(OPEN)                                                                                                            \
-    X(READ)                                                                                                            \
-    X(WRITE)                                                                                                           \
-    X(PEEK)                                                                                                            \
-    X(PIDFD)                                                                                                           \
-    X(MEMBARRIER)                                                                                                      \
-    X(URING_SETUP)                                                                                                     \
-    X(SOCKET)                                                                                                          \
-    X(BIND)                                                                                                            \
-    X(LISTEN)                                                                                                          \
-    X(ACCEPT)                                                                                                          \
-    X(CONNECT)                                                                                                         \
-    X(RECV)                                                                                                            \
-    X(SEND)                                                                                                            \
-    X(SHUTDOWN)                                                                                                        \
-    X(SOCKOPT)                                                                                                         \
-    X(SOCKNAME)                                                                                                        \
-    X(PIPE)                                                                                                            \
+ * and is for its absence, with -ENOSYS. READ and WRITE are those of events, READV and WRITEV those of pipes, RECV and SEND those of sockets. The X-macro keeps the names printable: weft__fault_name. */
+#define WEFT__FAULT_KINDS(X)                                                                       \
+    X(ALLOC)                                                                                       \
+    X(MMAP)                                                                                        \
+    X(MUNMAP)                                                                                      \
+    X(MADVISE)                                                                                     \
+    X(GUARD)                                                                                       \
+    X(MPROTECT)                                                                                    \
+    X(THREAD)                                                                                      \
+    X(ATFORK)                                                                                      \
+    X(THREAD_KEY)                                                                                  \
+    X(AFFINITY)                                                                                    \
+    X(SLACK)                                                                                       \
+    X(FUTEX_WAIT)                                                                                  \
+    X(EPOLL_CREATE)                                                                                \
+    X(EPOLL_CTL)                                                                                   \
+    X(EPOLL_WAIT)                                                                                  \
+    X(EPOLL_PWAIT2)                                                                                \
+    X(EVENTFD)                                                                                     \
+    X(TIMERFD)                                                                                     \
+    X(OPEN)                                                                                        \
+    X(READ)                                                                                        \
+    X(WRITE)                                                                                       \
+    X(PEEK)                                                                                        \
+    X(PIDFD)                                                                                       \
+    X(MEMBARRIER)                                                                                  \
+    X(URING_SETUP)                                                                                 \
+    X(SOCKET)                                                                                      \
+    X(BIND)                                                                                        \
+    X(LISTEN)                                                                                      \
+    X(ACCEPT)                                                                                      \
+    X(CONNECT)                                                                                     \
+    X(RECV)                                                                                        \
+    X(SEND)                                                                                        \
+    X(SHUTDOWN)                                                                                    \
+    X(SOCKOPT)                                                                                     \
+    X(SOCKNAME)                                                                                    \
+    X(PIPE)                                                                                        \
+    X(READV)                                                                                       \
+    X(WRITEV)                                                                                      \
     X(POLL)
 
 enum weft__fault_kind {
