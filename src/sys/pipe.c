@@ -29,7 +29,7 @@ ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count)
 {
     ssize_t r;
     do {
-        r = weft__fault(WEFT__FAULT_READ);
+        r = weft__fault(WEFT__FAULT_READV);
         if (r == 0 && (r = readv(fd, iov, count)) < 0) r = -errno;
     } while (r == -EINTR);
     return r;
@@ -39,7 +39,7 @@ static ssize_t write_some(int fd, const struct iovec *iov, int count)
 {
     ssize_t r;
     do {
-        r = weft__fault(WEFT__FAULT_WRITE);
+        r = weft__fault(WEFT__FAULT_WRITEV);
         if (r == 0 && (r = writev(fd, iov, count)) < 0) r = -errno;
     } while (r == -EINTR);
     return r;
