@@ -112,7 +112,7 @@ void weft__scope_start(weft_task *task)
 int weft__go_in(weft_scope *scope, const struct weft_site *site, const weft_call *call,
                 const weft_spawn_opts *opts, bool waits)
 {
-    weft_task *task;
+    weft_task *task = NULL;
     int r = weft__scope_new(scope, site, opts, waits, &task);
     if (r < 0) return r;
 
