@@ -188,7 +188,7 @@ size_t weft_scope_count(const weft_scope *scope)
 
 /* ---- the end --------------------------------------------------------------------------------------- */
 
-enum { JOIN_BEGUN = 1, JOIN_TIMED = 2 }; /* of weft__at, which stays odd */
+enum { JOIN_BEGUN = 1, JOIN_TIMED = 2, JOIN_WAITS = 4 }; /* of weft__at, which stays odd */
 
 /* The scope's deadline, by a sleep of the join's own. `why`: 0 to look, else to let go of it. */
 static bool late_poll(struct weft_scope_join *f, weft_cx *cx, int why)
@@ -231,6 +231,13 @@ int weft__scope_join_begins(struct weft_scope_join *f, const weft_cx *cx)
     return self && weft__kin_of(self) == kin_of(f->scope) ? -EDEADLK : 0;
 }
 
+static weft_poll join_waits(struct weft_scope_join *f)
+{
+    if (!(f->weft__at & JOIN_WAITS)) weft__join_dives();
+    f->weft__at |= JOIN_WAITS;
+    return WEFT_PENDING;
+}
+
 weft_poll weft_scope_join_poll(void *frame, weft_cx *cx)
 {
     struct weft_scope_join *f = frame;
@@ -243,7 +250,7 @@ weft_poll weft_scope_join_poll(void *frame, weft_cx *cx)
     weft__scope_listens(f, cx);
     switch (weft__kin_end_poll(kin, WEFT__LEAF_WAITER(f), cx->waker, &error)) {
     case WEFT__KIN_WAITS:
-        return WEFT_PENDING;
+        return join_waits(f);
     case WEFT__KIN_BUSY:
         return join_ends(f, cx, -EBUSY);
     default:

@@ -9,6 +9,7 @@
  * block freed by one store, without a read-modify-write.
  */
 #include "sched/poll.h"
+#include "sync/kin.h"
 #include "task/call.h"
 #include "task/watchers.h"
 
@@ -173,6 +174,12 @@ static void dive(struct weft_task *child)
     struct weft__worker *w = here->worker;
     if (!w || !here->fiber || load_relaxed(&child->polls) > 0) return; /* relaxed: a hint */
     if (!weft__is_placed(child) && w->rt == weft__rt_of(child)) w->dive = WEFT__DIVE;
+}
+
+void weft__join_dives(void)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (w) w->dive = WEFT__DIVE;
 }
 
 /* ---- join ---- */

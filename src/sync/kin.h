@@ -136,6 +136,12 @@ bool weft__kin_room_poll(struct weft__kin *kin, struct weft__waiter *waiter,
                          struct weft_waker waker);
 void weft__kin_room_settle(struct weft__kin *kin, struct weft__waiter *waiter);
 
+/* ---- sched/join.c ---- */
+
+/* Somebody waits for several children: for a while the worker here takes the newest task first, so that a tree of scopes is
+ * gone through by its depth, and not all of it has stacks and frames at once. */
+void weft__join_dives(void);
+
 /* ---- sched/spawn.c: blocks for children, and their publication ---- */
 
 /* A block with a tail, whose scope is `kin`; NULL: weft__task_why_not tells. */

@@ -775,3 +775,61 @@ TEST(scope_cancels_queued_blocking_work)
     ASSERT_EQ(r, 0);
     crew_stop(&crew);
 }
+
+/* A tree of scopes goes by its depth: few of its tasks have begun at any time. Of a worker's own, so one worker. */
+static _Atomic int alive;
+static _Atomic int alive_most;
+
+static void comes(void)
+{
+    int now = fetch_add_relaxed(&alive, 1) + 1;
+    if (now > load_relaxed(&alive_most)) store_relaxed(&alive_most, now);
+}
+
+static int branches(int depth)
+{
+    comes();
+    if (depth > 0) {
+        WEFT_SCOPE(s)
+        {
+            ASSERT_OK(weft_go_in(s, branches, depth - 1));
+            ASSERT_OK(weft_go_in(s, branches, depth - 1));
+        }
+    }
+    fetch_sub_relaxed(&alive, 1);
+    return 0;
+}
+
+struct branches_stackless {
+    WEFT_FRAME(int);
+    int depth;
+    weft_scope s;
+    struct weft_scope_join end;
+};
+static weft_async(branches_stackless)
+{
+    weft_begin;
+    comes();
+    if (f->depth > 0) {
+        ASSERT_OK(weft_spawn_in(&f->s, branches_stackless, f->depth - 1));
+        ASSERT_OK(weft_spawn_in(&f->s, branches_stackless, f->depth - 1));
+        weft_await(f->end, weft_scope_join, &f->s);
+    }
+    fetch_sub_relaxed(&alive, 1);
+    weft_return(0);
+    weft_end;
+}
+
+TEST(scope_trees_go_by_their_depth)
+{
+    struct crew crew;
+    crew_start(&crew, 1);
+    for (int stackless = 0; stackless < 2; stackless++) {
+        store_relaxed(&alive_most, 0);
+        weft_task *t = stackless ? weft_spawn(branches_stackless, 10) : weft_go(branches, 10);
+        ASSERT_OK(weft_join(t, NULL));
+        ASSERT_EQ(load_relaxed(&alive), 0);
+        ASSERT_LE(load_relaxed(&alive_most), 200); /* of 2,047 */
+    }
+    crew_stop(&crew);
+}

@@ -35,6 +35,10 @@ enum {
     TRY_ALL,
     THEN,
     NESTED,
+    SCOPE,
+    SCOPE_RUN,
+    SCOPE_ROOM,
+    SUPERVISED,
     SHIELD,
     LOCK, /* these three: what they wait for comes at the end of their life */
     RECEIVE,
@@ -59,6 +63,12 @@ static weft_task *child_new(int64_t ns)
 {
     fetch_add_relaxed(&children, 1);
     return weft_go(child, ns);
+}
+
+static int child_in(weft_scope *scope, void *ns)
+{
+    fetch_add_relaxed(&children, 1);
+    return weft_go_in(scope, child, *(int64_t *)ns);
 }
 
 /* A job that waits as long, on the runtime's clock. */
@@ -112,6 +122,13 @@ struct attempt {
     struct weft_try_all try_all;
     struct weft_then then;
     struct weft_shield shield;
+    int error;
+    int64_t life;
+    weft_scope scope;
+    struct weft_scope_join end;
+    struct weft_scope_run run;
+    struct weft_scope_room room;
+    struct weft_supervise sup;
 };
 static weft_async(attempt)
 {
@@ -199,6 +216,26 @@ static weft_async(attempt)
     case SEND:
         weft_await(f->tx, weft_send, weft_on(chan, &f->word));
         weft_return(f->tx.ret);
+    case SCOPE:
+    case SCOPE_RUN:
+    case SCOPE_ROOM:
+        f->life = LIFE;
+        weft_scope_init(&f->scope, .error = &f->error, .limit = f->shape == SCOPE_ROOM);
+        ASSERT_OK(child_in(&f->scope, &f->life));
+        if (f->shape == SCOPE_RUN) {
+            weft_await(f->run, weft_scope_run, &f->scope, weft_arm(f->sleep, weft_sleep, 3));
+            weft_return(f->error);
+        }
+        if (f->shape == SCOPE_ROOM) {
+            weft_await(f->room, weft_scope_room, &f->scope);
+            weft_scope_cancel(&f->scope);
+        }
+        weft_await(f->end, weft_scope_join, &f->scope);
+        weft_return(f->shape == SCOPE_ROOM ? f->room.ret : f->error);
+    case SUPERVISED:
+        f->life = LIFE;
+        weft_await(f->sup, weft_supervise, .start = child_in, .arg = &f->life);
+        weft_return(f->sup.ret);
     default: /* half of it cannot be given up */
         weft_await(f->shield, weft_shield, WEFT_FOREVER, weft_arm(f->other, weft_sleep, 5));
         ASSERT_EQ(f->shield.ret, 0);

@@ -294,7 +294,7 @@ static void one_round(struct crew *crew, uint64_t *random)
 
 static void rounds(struct crew *crew)
 {
-    uint64_t random = pool_seed((uint64_t)(crew->workers + 2));
+    uint64_t random = pool_seed((uint64_t)crew->workers + 2);
     for (uint64_t i = 0; i < test_scaled(60); i++)
         one_round(crew, &random);
 }
