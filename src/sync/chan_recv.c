@@ -33,7 +33,7 @@ static uint64_t look(struct weft__chan *c)
 {
     uint64_t head = load_relaxed(&c->head); /* relaxed: written under the lock that is held */
 
-    if (c->tail_seen == head) c->tail_seen = load_acquire(&c->tail); /* [chan-tail] with put */
+    if (c->tail_seen == head) c->tail_seen = load_acquire(&c->tail); /* [chan-tail] with publish */
     return c->tail_seen - head;
 }
 

@@ -330,8 +330,9 @@ int weft__unlock(weft_mutex *mutex, const char *caller)
     if (__builtin_expect(!weft__holder_is_me(&m->holder), 0))
         return weft__holder_misuse(&m->holder, "a mutex is unlocked", caller, -EPERM);
     weft__holder_leave(&m->holder);
-    uint32_t word = LOCKED;
+    uint32_t word = load_relaxed(&m->word); /* relaxed: the CAS orders */
     /* [mutex] with take and others: what was done with it */
-    if (__builtin_expect(!cas_release(&m->word, &word, 0), 0)) unlock_slow(m, word);
+    if (__builtin_expect(word == LOCKED, 1) && cas_release(&m->word, &word, 0)) return 0;
+    unlock_slow(m, word);
     return 0;
 }
