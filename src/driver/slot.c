@@ -24,8 +24,8 @@ void weft__fdslot_open(struct weft__fdslot *slot, int fd)
 
 /* The generation is looked at under the lock: a waiter of the next one cannot be in the list as long as it
  * is the same. */
-static void give_turns(struct weft__fdslot *slot, enum weft__side side, uint32_t generation,
-                       struct weft__wake_chain *chain)
+static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uint32_t generation,
+                            struct weft__wake_chain *chain)
 {
     struct weft__waitlist *list = &slot->waiters[side];
 
@@ -48,7 +48,7 @@ static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t is, uint32_t 
         uint64_t bits = weft__ready_bits((enum weft__side)side);
         bool begins = is_ready(is, bits) && !is_ready(was, bits);
         if (side == WEFT__SIDE_READ && (fresh & WEFT__READY_URGENT)) begins = true;
-        if (begins) give_turns(slot, (enum weft__side)side, generation, chain);
+        if (begins) give_side_turns(slot, (enum weft__side)side, generation, chain);
     }
 }
 
@@ -131,7 +131,7 @@ void weft__fdslot_give_up(struct weft__fdslot *slot, enum weft__side side,
 /* ---- ending ---- */
 
 /* Marks the word, and tells all. */
-static void end(struct weft__fdslot *slot, uint64_t bit, uint64_t generations)
+static void end_it(struct weft__fdslot *slot, uint64_t bit, uint64_t generations)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
     uint64_t word =
@@ -141,13 +141,13 @@ static void end(struct weft__fdslot *slot, uint64_t bit, uint64_t generations)
         next = (word | bit) + generations;
     } while (!cas_relaxed(&slot->word, &word, next));
     for (int side = 0; side < WEFT__SIDES; side++)
-        give_turns(slot, (enum weft__side)side, weft__fdslot_generation(next), &chain);
+        give_side_turns(slot, (enum weft__side)side, weft__fdslot_generation(next), &chain);
     weft__wake_chain_push(&chain, &weft__sched);
 }
 
 static void end_closed(struct weft__fdslot *slot)
 {
-    end(slot, WEFT__READY_CLOSED, UINT64_C(1) << 32);
+    end_it(slot, WEFT__READY_CLOSED, UINT64_C(1) << 32);
 }
 
 bool weft__fdslot_close(struct weft__fdslot *slot)
@@ -172,5 +172,5 @@ int weft__fdslot_close_alone(struct weft__fdslot *slot)
 
 void weft__fdslot_down(struct weft__fdslot *slot)
 {
-    end(slot, WEFT__READY_DOWN, 0);
+    end_it(slot, WEFT__READY_DOWN, 0);
 }

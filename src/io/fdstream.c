@@ -204,7 +204,7 @@ int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2
                         weft_stream *into[2])
 {
     struct weft__port *port;
-    weft_stream *first = NULL; /* gcc does not see that no error means one */
+    weft_stream *first = NULL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__fdstream_new(port, fds[0], kinds[0], &first);
     if (r < 0) {

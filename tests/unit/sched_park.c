@@ -3,6 +3,8 @@
  * Park: tokens, deadlines, signals and futex calls that return for no reason.
  */
 #include "sched/park.h"
+#include "sys/event.h"
+#include "sys/fd.h"
 
 #include "base/fault.h"
 #include "test.h"
@@ -126,4 +128,34 @@ TEST_WITH(park_is_for_one_thread, .timeout_s = 60, .signal = SIGABRT)
     weft__park_init(&p);
     store_relaxed(&p.word, UINT32_MAX); /* PARKED, by another */
     (void)weft__park(&p, 0);
+}
+
+/* ---- elsewhere ---- */
+
+static bool is_signalled(int event)
+{
+    return weft__event_drain(event) == 1;
+}
+
+TEST(park_elsewhere_is_ended_by_its_event)
+{
+    struct weft__park park;
+    int event;
+    weft__park_init(&park);
+    ASSERT_OK(weft__event_open(&event));
+    weft__unpark(&park); /* before: the token is taken, and nothing is signalled */
+    ASSERT(!weft__park_elsewhere(&park, event));
+    ASSERT(!is_signalled(event));
+    ASSERT(weft__park_elsewhere(&park, event));
+    weft__unpark(&park); /* while it lasts */
+    ASSERT(is_signalled(event));
+    weft__unpark(&park); /* the token is there: once is enough */
+    ASSERT(!is_signalled(event));
+    ASSERT(weft__park_back(&park));
+    ASSERT(weft__park_elsewhere(&park, event));
+    ASSERT(!weft__park_back(&park)); /* without a token */
+    weft__unpark(&park);
+    ASSERT(!is_signalled(event));
+    ASSERT(weft__park(&park, WEFT__NEVER)); /* the two ways of sleeping share it */
+    weft__fd_close(event);
 }

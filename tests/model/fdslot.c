@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One fd's slot and the operations on it, proven: no edge is cleared away that nobody has tried, no waiter sleeps upon its data, a close answers who waits
+ * and closes the descriptor when nobody uses it, an event of the last generation tells nobody anything.
+ *
+ * The kernel: a count of bytes, and whoever adds some reports an edge, by the driver's own words.
+ */
+#include "leaf.h"
+
+#include <string.h>
+
+#include "driver/op.c"
+#include "driver/slot.c"
+
+enum {
+    HONEST,
+    CLEARS_BLINDLY,      /* whatever came since the try */
+    EVENT_WITHOUT_TICK,  /* says what is ready, and not that it is news */
+    WAKES_TOO_EARLY,     /* gives turns, then says why */
+    QUEUES_BLINDLY,      /* without a look under the lock */
+    CLOSES_AT_ONCE,      /* whoever is in a call */
+    FORGETS_GENERATIONS, /* an event is an event */
+};
+
+static struct weft__port port;
+static struct weft__fdslot slot;
+static _Atomic uint32_t kernel; /* bytes there; its locks order it all */
+static int *descriptor;         /* what a call uses: freed when it is closed */
+static unsigned in_vain;        /* tries of the reader that found nothing */
+static unsigned wanted;
+static int ended; /* what the reader was answered at last */
+
+/* ---- the driver ---- */
+
+static void dispose(void)
+{
+    model_free(descriptor);
+    descriptor = NULL;
+}
+
+void weft__driver_leave(struct weft__fdslot *s, uint32_t as)
+{
+    bool last = weft__fdslot_leave(s, as);
+    if (last && model_mutant != CLOSES_AT_ONCE) dispose();
+}
+
+static void twin_clear(uint64_t seen)
+{
+    if (model_mutant == CLEARS_BLINDLY) {
+        (void)fetch_and_release(&slot.word, ~WEFT__READY_READ);
+    } else {
+        weft__fdslot_clear(&slot, seen, WEFT__READY_READ);
+    }
+}
+
+static void reports(uint32_t generation)
+{
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    uint64_t word = load_relaxed(&slot.word);
+    if (model_mutant == EVENT_WITHOUT_TICK) {
+        uint64_t was = fetch_or_acq_rel(&slot.word, WEFT__READY_READ);
+        tell(&slot, was, was | WEFT__READY_READ, generation, &chain);
+    } else if (model_mutant == WAKES_TOO_EARLY) {
+        tell(&slot, 0, WEFT__READY_READ, generation, &chain);
+        weft__wake_chain_push(&chain, &weft__sched);
+        weft__fdslot_ready(&slot, generation, 0, &chain);
+        (void)fetch_or_acq_rel(&slot.word, WEFT__READY_READ);
+    } else if (model_mutant == FORGETS_GENERATIONS) {
+        weft__fdslot_ready(&slot, weft__fdslot_generation(word), WEFT__READY_READ, &chain);
+    } else {
+        weft__fdslot_ready(&slot, generation, WEFT__READY_READ, &chain);
+    }
+    weft__wake_chain_push(&chain, &weft__sched);
+}
+
+static void byte_comes(void *arg)
+{
+    (void)arg;
+    (void)fetch_add_acq_rel(&kernel, 1);
+    reports(0);
+}
+
+/* ---- a reader ---- */
+
+/* Each read is short: the room is for more than ever comes. */
+static ssize_t reads(struct weft__fdslot *s, struct weft__op *op, void *arg)
+{
+    (void)op;
+    (void)arg;
+    uint64_t seen = weft__fdslot_look(s);
+    (void)plain_read(descriptor);
+    uint32_t bytes = exchange_acq_rel(&kernel, 0);
+    twin_clear(seen);
+    if (bytes == 0) in_vain++;
+    return bytes ? (ssize_t)bytes : -EAGAIN;
+}
+
+static const struct weft__op_kind reading = {
+    .side = WEFT__SIDE_READ,
+    .as = WEFT__USE_READER,
+    .bits = WEFT__READY_READ,
+    .tries = reads,
+};
+
+static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
+{
+    if (model_mutant == QUEUES_BLINDLY && !op->as) {
+        (void)begins(&slot, op, &reading);
+        if (reads(&slot, op, NULL) != -EAGAIN)
+            model_assert(false); /* the case begins without a byte */
+        struct weft__waitlist *list = &slot.waiters[WEFT__SIDE_READ];
+        weft__waitlist_lock(list);
+        weft__waitlist_add(list, &op->waiter, cx->waker);
+        weft__waitlist_unlock(list);
+        op->waits = true;
+        return WEFT_PENDING;
+    }
+    return weft__op_poll(&slot, op, &reading, NULL, 0, cx, ret);
+}
+
+/* Until it has all, is told to stop, or there is nothing to read from any more. */
+static weft_poll drinks(struct actor *actor, weft_cx *cx)
+{
+    struct weft__op *op = (void *)actor->frame;
+    while (got < wanted) {
+        ssize_t ret = 0;
+        if (twin_poll(op, cx, &ret) == WEFT_PENDING) return WEFT_PENDING;
+        if (ret < 0) {
+            ended = (int)ret;
+            given_up++;
+            return WEFT_READY;
+        }
+        got += (unsigned)ret;
+    }
+    return WEFT_READY;
+}
+
+/* ---- cases ---- */
+
+static void begin(unsigned bytes, uint32_t references)
+{
+    actors_begin();
+    memset(&slot, 0, sizeof(slot));
+    slot.port = &port;
+    for (int side = 0; side < WEFT__SIDES; side++)
+        weft__waitlist_init(&slot.waiters[side]);
+    store_relaxed(&slot.word, 0);
+    store_relaxed(&kernel, 0);
+    weft__fdslot_open(&slot, 1);
+    descriptor = model_alloc(sizeof(*descriptor));
+    wanted = bytes;
+    in_vain = 0;
+    ended = 0;
+    actors[0] = actor_new(drinks, references);
+}
+
+static void finish(void)
+{
+    if (descriptor) dispose();
+}
+
+/* Two bytes, each with its edge, and a reader that tries, clears and waits in between. */
+static void two_bytes(void)
+{
+    begin(2, 0);
+    model_thread(actor_begin, actors[0]);
+    model_thread(byte_comes, NULL);
+    model_thread(byte_comes, NULL);
+    model_join();
+    model_assert(got == 2);
+    finish();
+}
+
+static void one_byte(void)
+{
+    begin(1, 0);
+    model_thread(actor_begin, actors[0]);
+    model_thread(byte_comes, NULL);
+    model_join();
+    model_assert(got == 1);
+    finish();
+}
+
+/* Given up at any moment: what it has not got is still there. */
+static void stopped_reader(void)
+{
+    begin(1, 1);
+    model_thread(actor_begin, actors[0]);
+    model_thread(actor_cancel, actors[0]);
+    model_thread(byte_comes, NULL);
+    model_join();
+    model_assert(got + load_relaxed(&kernel) == 1);
+    model_assert(got + given_up == 1);
+    finish();
+}
+
+static void closes(void *arg)
+{
+    (void)arg;
+    bool open = weft__fdslot_close(&slot);
+    model_assert(open);
+    if (model_mutant == CLOSES_AT_ONCE) dispose();
+    weft__driver_leave(&slot, WEFT__USE_SHARED);
+}
+
+/* Closed while it reads or waits: it is answered, and the descriptor is closed once, behind its last call. */
+static void closed_reader(void)
+{
+    begin(2, 0);
+    model_thread(actor_begin, actors[0]);
+    model_thread(closes, NULL);
+    model_join();
+    model_assert(given_up == 1);
+    model_assert(ended == -EBADF);
+    model_assert(model_mutant == CLOSES_AT_ONCE || !descriptor);
+    finish();
+}
+
+static void closed_beside_an_event(void)
+{
+    begin(2, 0);
+    model_thread(actor_begin, actors[0]);
+    model_thread(closes, NULL);
+    model_thread(byte_comes, NULL);
+    model_join();
+    model_assert(given_up == 1);
+    model_assert(ended == -EBADF);
+    finish();
+}
+
+/* The slot is closed and opened again for another, while an event of the first is on its way. */
+static void stale_event(void *arg)
+{
+    (void)arg;
+    reports(0);
+}
+
+static void reopened(void)
+{
+    begin(1, 0);
+    closes(NULL);
+    weft__fdslot_open(&slot, 2);
+    descriptor = model_alloc(sizeof(*descriptor));
+    model_thread(actor_begin, actors[0]);
+    model_thread(stale_event, NULL);
+    model_join();
+    model_assert(got == 0 && given_up == 0);
+    model_assert(in_vain == 1); /* its first try; nobody has told it of another's byte */
+    (void)fetch_add_acq_rel(&kernel, 1);
+    reports(1);
+    model_assert(got == 1);
+    finish();
+}
+
+static const struct model_case cases[] = {
+    {.name = "fdslot: one byte", .run = one_byte, .unbounded = true},
+    {.name = "fdslot: two bytes", .run = two_bytes, .preemptions = 2},
+    {.name = "fdslot: given up", .run = stopped_reader, .preemptions = 3},
+    {.name = "fdslot: closed", .run = closed_reader, .unbounded = true},
+    {.name = "fdslot: closed beside an event", .run = closed_beside_an_event, .preemptions = 2},
+    {.name = "fdslot: an event of the last generation", .run = reopened, .unbounded = true},
+    {.name = "mutant: clears what came since",
+     .run = one_byte,
+     .unbounded = true,
+     .mutant = CLEARS_BLINDLY,
+     .must_fail = true},
+    {.name = "mutant: an event without a tick",
+     .run = two_bytes,
+     .preemptions = 3,
+     .mutant = EVENT_WITHOUT_TICK,
+     .must_fail = true},
+    {.name = "mutant: wakes, then says why",
+     .run = one_byte,
+     .unbounded = true,
+     .mutant = WAKES_TOO_EARLY,
+     .must_fail = true},
+    {.name = "mutant: queues without a look",
+     .run = one_byte,
+     .unbounded = true,
+     .mutant = QUEUES_BLINDLY,
+     .must_fail = true},
+    {.name = "mutant: closes under a call",
+     .run = closed_reader,
+     .unbounded = true,
+     .mutant = CLOSES_AT_ONCE,
+     .must_fail = true},
+    {.name = "mutant: an event is an event",
+     .run = reopened,
+     .unbounded = true,
+     .mutant = FORGETS_GENERATIONS,
+     .must_fail = true},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main(argc, argv, cases, MODEL_COUNT(cases));
+}

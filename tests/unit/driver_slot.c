@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The slot by itself: its word, its users, its waiters; and slots of a port, which never move and are used again.
+ */
+#include "driver/driver.h"
+#include "sys/fd.h"
+#include "sys/pipe.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static void no_stir(struct weft__driver *driver, uint32_t port)
+{
+    (void)driver;
+    (void)port;
+}
+
+static struct weft__driver *driver_of(uint32_t ports)
+{
+    struct weft__driver *driver;
+    ASSERT_OK(weft__driver_new(ports, &driver));
+    driver->stir = no_stir;
+    return driver;
+}
+
+static uint64_t word_of(const struct weft__fdslot *slot)
+{
+    return load_relaxed(&slot->word);
+}
+
+/* A foreign waker that counts. */
+struct bell {
+    struct weft__foreign foreign;
+    unsigned rings;
+};
+
+static void ring(struct weft__foreign *foreign)
+{
+    weft__container_of(foreign, struct bell, foreign)->rings++;
+}
+
+static void keep(struct weft__foreign *foreign)
+{
+    (void)foreign;
+}
+
+static const struct weft__foreign_ops bell_ops = {.wake = ring, .free = keep};
+
+static void tell(struct weft__fdslot *slot, uint32_t generation, uint64_t bits)
+{
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    weft__fdslot_ready(slot, generation, bits, &chain);
+    weft__wake_chain_push(&chain, &weft__sched);
+}
+
+struct fixture {
+    struct weft__driver *driver;
+    struct weft__fdslot *slot;
+    int other; /* the pipe's writing end */
+};
+
+static struct fixture fixture_start(void)
+{
+    struct fixture f = {.driver = driver_of(1)};
+    int fds[2];
+    ASSERT_OK(weft__pipe_open(fds));
+    f.other = fds[1];
+    ASSERT_OK(weft__driver_add(&f.driver->ports[0], fds[0], &f.slot));
+    return f;
+}
+
+static void fixture_end(struct fixture *f)
+{
+    weft__driver_close(f->slot);
+    weft__fd_close(f->other);
+    weft__driver_stop(f->driver);
+}
+
+TEST(slot_begins_ready_for_everything)
+{
+    struct fixture f = fixture_start();
+    ASSERT_EQ(word_of(f.slot), WEFT__READY_READ | WEFT__READY_WRITE);
+    ASSERT(!weft__port_idle(&f.driver->ports[0]));
+    fixture_end(&f);
+}
+
+TEST(slot_clear_spares_what_came_since)
+{
+    struct fixture f = fixture_start();
+    uint64_t seen = weft__fdslot_look(f.slot);
+    weft__fdslot_clear(f.slot, seen, WEFT__READY_READ);
+    ASSERT_EQ(word_of(f.slot) & WEFT__READY_BITS, WEFT__READY_WRITE);
+    weft__fdslot_clear(f.slot, seen, WEFT__READY_WRITE); /* the other side's clear is no news */
+    ASSERT_EQ(word_of(f.slot) & WEFT__READY_BITS, 0);
+    seen = weft__fdslot_look(f.slot);
+    tell(f.slot, 0, WEFT__READY_READ);
+    weft__fdslot_clear(f.slot, seen, WEFT__READY_READ);
+    ASSERT_EQ(word_of(f.slot) & WEFT__READY_BITS, WEFT__READY_READ);
+    fixture_end(&f);
+}
+
+/* 2^24 events later the tick begins anew, and nothing else has changed. */
+TEST(slot_tick_wraps)
+{
+    struct fixture f = fixture_start();
+    store_relaxed(&f.slot->word, WEFT__READY_TICKS | WEFT__READY_WRITE);
+    tell(f.slot, 0, WEFT__READY_READ);
+    ASSERT_EQ(word_of(f.slot), WEFT__READY_READ | WEFT__READY_WRITE);
+    fixture_end(&f);
+}
+
+TEST(slot_wakes_who_waits_for_that_side)
+{
+    struct fixture f = fixture_start();
+    struct bell bell = {.rings = 0};
+    struct weft__waiter waiter;
+    weft__foreign_init(&bell.foreign, &bell_ops);
+    weft__waiter_init(&waiter);
+    struct weft_waker waker = weft__waker_of_foreign(&bell.foreign);
+    uint64_t bits = weft__ready_bits(WEFT__SIDE_READ);
+    ASSERT(!weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker)); /* it is ready */
+    weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ);
+    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+    tell(f.slot, 0, WEFT__READY_WRITE);
+    ASSERT_EQ(bell.rings, 0);
+    ASSERT(!weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+    tell(f.slot, 7, WEFT__READY_READ); /* of another generation */
+    ASSERT_EQ(bell.rings, 0);
+    tell(f.slot, 0, WEFT__READY_READ_END);
+    ASSERT_EQ(bell.rings, 1);
+    ASSERT(weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+    weft__waiter_check_out(&waiter);
+    weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), bits);
+    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+    weft__fdslot_give_up(f.slot, WEFT__SIDE_READ, &waiter);
+    weft__waiter_check_out(&waiter);
+    tell(f.slot, 0, WEFT__READY_READ);
+    ASSERT_EQ(bell.rings, 1);
+    fixture_end(&f);
+}
+
+TEST(slot_has_one_reader_and_one_writer)
+{
+    struct fixture f = fixture_start();
+    ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_READER));
+    ASSERT_EQ(weft__fdslot_enter(f.slot, WEFT__USE_READER), -EBUSY);
+    ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_WRITER));
+    ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_SHARED));
+    ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_SHARED));
+    ASSERT_EQ(weft__driver_release(f.slot), -EBUSY);
+    weft__driver_leave(f.slot, WEFT__USE_SHARED);
+    weft__driver_leave(f.slot, WEFT__USE_SHARED);
+    weft__driver_leave(f.slot, WEFT__USE_READER);
+    weft__driver_leave(f.slot, WEFT__USE_WRITER);
+    fixture_end(&f);
+}
+
+/* The descriptor stays open until the last operation has left, and is closed then. */
+TEST(slot_closes_behind_the_last_user)
+{
+    struct fixture f = fixture_start();
+    int fd = f.slot->fd;
+    ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_READER));
+    weft__driver_close(f.slot);
+    ASSERT(word_of(f.slot) & WEFT__READY_CLOSED);
+    ASSERT_EQ(weft__fdslot_generation(word_of(f.slot)), 1);
+    ASSERT_EQ(weft__fdslot_enter(f.slot, WEFT__USE_WRITER), -EBADF);
+    ASSERT_GE(weft__fd_ready(fd, WEFT__FD_IN), 0);
+    weft__driver_leave(f.slot, WEFT__USE_READER);
+    ASSERT_EQ(weft__fd_ready(fd, WEFT__FD_IN), -EBADF);
+    ASSERT(weft__port_idle(&f.driver->ports[0]));
+    weft__fd_close(f.other);
+    weft__driver_stop(f.driver);
+}
+
+/* Slots are used again, with another generation: an event of the last owner finds nobody. */
+TEST(slot_is_used_again)
+{
+    struct fixture f = fixture_start();
+    struct weft__fdslot *before = f.slot;
+    weft__driver_close(f.slot);
+    ASSERT_OK(weft__driver_add(&f.driver->ports[0], dup(f.other), &f.slot));
+    ASSERT_PTR(f.slot, before);
+    ASSERT_EQ(weft__fdslot_generation(word_of(f.slot)), 1);
+    weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_BITS & ~WEFT__READY_OVER);
+    tell(f.slot, 0, WEFT__READY_READ);
+    ASSERT_EQ(word_of(f.slot) & WEFT__READY_BITS, 0);
+    tell(f.slot, 1, WEFT__READY_READ);
+    ASSERT_EQ(word_of(f.slot) & WEFT__READY_BITS, WEFT__READY_READ);
+    fixture_end(&f);
+}
+
+/* Beyond the first chunks: each slot is where its number says, and none has moved. */
+TEST(port_slots_never_move)
+{
+    enum { COUNT = 300 };
+    struct weft__driver *driver = driver_of(1);
+    struct weft__port *port = &driver->ports[0];
+    struct weft__fdslot *slots[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        int fds[2];
+        ASSERT_OK(weft__pipe_open(fds));
+        weft__fd_close(fds[1]);
+        ASSERT_OK(weft__driver_add(port, fds[0], &slots[i]));
+        ASSERT_EQ(slots[i]->index, i);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        ASSERT_PTR(weft__port_slot(port, i), slots[i]);
+    ASSERT_NULL(weft__port_slot(port, 5000));
+    ASSERT_NULL(weft__port_slot(port, UINT32_MAX - 100));
+    for (uint32_t i = 0; i < COUNT; i++)
+        weft__driver_close(slots[i]);
+    weft__driver_stop(driver);
+}
+
+/* Events find their slots, by way of the kernel; the port's own event is passed on by who drives another's port. */
+TEST(port_turns)
+{
+    struct fixture f = fixture_start();
+    struct weft__port *port = &f.driver->ports[0];
+    ASSERT_EQ(weft__port_turn(port, true), 0);
+    weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ | WEFT__READY_WRITE);
+    ASSERT(!f.driver->ops->has(port));
+    ASSERT_EQ(write(f.other, "x", 1), 1);
+    ASSERT(f.driver->ops->has(port));
+    ASSERT_EQ(weft__port_turn(port, true), 0); /* nobody waits */
+    ASSERT(word_of(f.slot) & WEFT__READY_READ);
+    ASSERT(!f.driver->ops->has(port));
+    uint64_t one = 1;
+    ASSERT_EQ(write(port->event, &one, sizeof one), sizeof one);
+    ASSERT_EQ(weft__port_turn(port, false), 0);
+    ASSERT(f.driver->ops->has(port)); /* it is still there for whom it was meant */
+    ASSERT_EQ(weft__port_turn(port, true), 0);
+    ASSERT(!f.driver->ops->has(port));
+    fixture_end(&f);
+}
+
+/* A driver that has stopped takes nothing more, and what is closed late is closed all the same. */
+TEST(driver_outlived_by_a_slot)
+{
+    struct fixture f = fixture_start();
+    struct weft__port *port = &f.driver->ports[0];
+    int fd = f.slot->fd;
+    weft__driver_stop(f.driver);
+    ASSERT(word_of(f.slot) & WEFT__READY_DOWN);
+    struct weft__fdslot *late;
+    ASSERT_EQ(weft__driver_add(port, f.other, &late), -ESHUTDOWN);
+    weft__driver_close(f.slot);
+    ASSERT_EQ(weft__fd_ready(fd, WEFT__FD_IN), -EBADF);
+    weft__fd_close(f.other);
+}
