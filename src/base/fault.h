@@ -58,6 +58,8 @@
     X(SOCKOPT)                                                                                                         \
     X(SOCKNAME)                                                                                                        \
     X(PIPE)                                                                                                            \
+    X(SPLICE)                                                                                                          \
+    X(SENDFILE)                                                                                                        \
     X(POLL)
 
 enum weft__fault_kind {
