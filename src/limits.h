@@ -169,6 +169,15 @@
 /* Buffers of one read or write that go to the kernel at once. Doubled: 1 KiB more on the stack of each such call; halved: long lists take more calls. */
 #define WEFT__IOV_MAX 64
 
+/* The piece by which a copy between two streams goes. Doubled: twice the memory of each copy under way; halved: twice the system calls. */
+#define WEFT__COPY_BYTES 16384
+
+/* The piece of a file that is sent at once, and what one splice moves: a pipe's usual room. Doubled: a poll takes twice as long, and more is lost where a splice is given up. */
+#define WEFT__SPLICE_BYTES 65536
+
+/* Where a read to the end begins; it doubles from there. Doubled: short answers cost twice the memory. */
+#define WEFT__WHOLE_BYTES 4096
+
 /* Workers per idle word: the rest of the word counts searchers. Cannot be doubled: the word has 64 bits. */
 #define WEFT__IDLE_GROUP_WORKERS 56
 

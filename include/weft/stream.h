@@ -38,6 +38,7 @@ extern "C" {
 typedef struct weft_stream weft_stream;
 typedef struct weft_listener weft_listener; /* net.h */
 typedef struct weft_fd weft_fd;             /* fd.h */
+typedef struct weft_buf weft_buf;           /* buf.h */
 
 /* An operation under way; zero before. Private, with room to grow. */
 struct weft_io {
@@ -189,6 +190,7 @@ WEFT_API int weft__shutdown(weft_stream *stream);
 WEFT_API void weft__stream_close(weft_stream *stream);
 WEFT_API void weft__listener_close(weft_listener *listener);
 WEFT_API void weft__fd_object_close(weft_fd *fd);
+WEFT_API void weft__buf_close(weft_buf *buf);
 
 /* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
@@ -209,7 +211,8 @@ WEFT_API int weft_stream_fd(weft_stream *stream);
  *
  * A stream is a pointer to a table, first in whatever the implementation keeps. All are polls, as of any future: PENDING means that somebody
  * holds the waker; `io` is theirs from the first poll to READY. `flags`: WEFT_IO_ALL asks for everything, with the bytes moved so far in
- * *done whatever the answer; WEFT_IO_PEEK leaves what it reads. One that cannot answers -EOPNOTSUPP. */
+ * *done whatever the answer: it is 0 at the first poll, and stays between polls. WEFT_IO_PEEK leaves what it reads. One that cannot answers
+ * -EOPNOTSUPP. */
 enum weft_io_flags {
     WEFT_IO_ALL = 1,
     WEFT_IO_PEEK = 2,
@@ -244,12 +247,17 @@ static inline void weft_close(weft_fd *fd)
 {
     weft__fd_object_close(fd);
 }
+static inline void weft_close(weft_buf *buf)
+{
+    weft__buf_close(buf);
+}
 #else
 #define weft_close(thing)                                                                          \
     _Generic((thing),                                                                              \
         weft_stream *: weft__stream_close,                                                         \
         weft_listener *: weft__listener_close,                                                     \
-        weft_fd *: weft__fd_object_close)(thing)
+        weft_fd *: weft__fd_object_close,                                                          \
+        weft_buf *: weft__buf_close)(thing)
 #endif
 
 #endif

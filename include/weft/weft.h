@@ -7,8 +7,10 @@
 
 #include <weft/alloc.h>
 #include <weft/blocking.h>
+#include <weft/buf.h>
 #include <weft/cast.h>
 #include <weft/chan.h>
+#include <weft/copy.h>
 #include <weft/delay.h>
 #include <weft/fd.h>
 #include <weft/fiber.h>

@@ -60,6 +60,8 @@
     X(PIPE)                                                                                        \
     X(READV)                                                                                       \
     X(WRITEV)                                                                                      \
+    X(SPLICE)                                                                                      \
+    X(SENDFILE)                                                                                    \
     X(POLL)
 
 enum weft__fault_kind {

@@ -184,6 +184,13 @@ static const weft_stream_ops tables[] = {
     [WEFT__FDSTREAM_FILE] = {"fd", read_file, write_file, shut_file, close_slot, fd_of},
 };
 
+bool weft__fdstream_is(const weft_stream *stream)
+{
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+        if (stream->ops == &tables[i]) return true;
+    return false;
+}
+
 weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_kind kind)
 {
     weft_stream *stream = (weft_stream *)(void *)slot->face;

@@ -27,6 +27,9 @@ weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_ki
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into);
 
+/* Is it a stream of this kind, and has it a slot? */
+bool weft__fdstream_is(const weft_stream *stream);
+
 static inline struct weft__fdslot *weft__fdstream_slot(weft_stream *stream)
 {
     return weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);

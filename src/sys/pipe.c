@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,16 +51,33 @@ static void take_ours(const sigset_t *signals)
         continue;
 }
 
-ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count)
+static void only_ours(sigset_t *into)
+{
+    sigemptyset(into);
+    sigaddset(into, SIGPIPE);
+}
+
+void weft__pipe_hush(struct weft__pipe_hush *into)
 {
     sigset_t signals;
-    sigset_t before;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
-    bool blocked = sigismember(&before, SIGPIPE);
+    only_ours(&signals);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, &into->before);
+    into->blocked = sigismember(&into->before, SIGPIPE);
+}
+
+void weft__pipe_unhush(const struct weft__pipe_hush *hush, ssize_t answer)
+{
+    sigset_t signals;
+    only_ours(&signals);
+    if (answer == -EPIPE) take_ours(&signals);
+    if (!hush->blocked) (void)pthread_sigmask(SIG_SETMASK, &hush->before, NULL);
+}
+
+ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count)
+{
+    struct weft__pipe_hush hush;
+    weft__pipe_hush(&hush);
     ssize_t r = write_some(fd, iov, count);
-    if (r == -EPIPE) take_ours(&signals);
-    if (!blocked) (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    weft__pipe_unhush(&hush, r);
     return r;
 }

@@ -13,6 +13,8 @@
 #ifndef WEFT_SYS_PIPE_H
 #define WEFT_SYS_PIPE_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -24,5 +26,13 @@ ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count);
 
 /* Returns how much; -EAGAIN; -EPIPE: nobody reads. */
 ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count);
+
+/* Around any call that may raise SIGPIPE. `answer`: of the call. */
+struct weft__pipe_hush {
+    sigset_t before;
+    bool blocked; /* it was already */
+};
+void weft__pipe_hush(struct weft__pipe_hush *into);
+void weft__pipe_unhush(const struct weft__pipe_hush *hush, ssize_t answer);
 
 #endif
