@@ -38,6 +38,8 @@ extern "C" {
 typedef struct weft_stream weft_stream;
 typedef struct weft_listener weft_listener; /* net.h */
 typedef struct weft_fd weft_fd;             /* fd.h */
+typedef struct weft_udp weft_udp;           /* udp.h */
+typedef struct weft_dgram weft_dgram;       /* unix.h */
 
 /* An operation under way; zero before. Private, with room to grow. */
 struct weft_io {
@@ -184,11 +186,13 @@ WEFT_API int weft__shutdown(weft_stream *stream);
 #define WEFT__PROBES_weft_write  ~, WEFT__ARM_PROBES
 #define WEFT__PROBES_weft_writev ~, WEFT__ARM_PROBES
 
-/* weft_close(stream), weft_close(listener), weft_close(fd): let it go. Whoever waits for it is answered -EBADF; the descriptor itself is closed when
+/* weft_close(stream), weft_close(listener), weft_close(fd), of udp.h and unix.h: let it go. Whoever waits for it is answered -EBADF; the descriptor itself is closed when
  * the last operation has left. Takes it; NULL is nothing. Never waits, never fails. Context: anywhere, any thread. */
 WEFT_API void weft__stream_close(weft_stream *stream);
 WEFT_API void weft__listener_close(weft_listener *listener);
 WEFT_API void weft__fd_object_close(weft_fd *fd);
+WEFT_API void weft__udp_close(weft_udp *udp);
+WEFT_API void weft__dgram_close(weft_dgram *dgram);
 
 /* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
@@ -249,7 +253,9 @@ static inline void weft_close(weft_fd *fd)
     _Generic((thing),                                                                              \
         weft_stream *: weft__stream_close,                                                         \
         weft_listener *: weft__listener_close,                                                     \
-        weft_fd *: weft__fd_object_close)(thing)
+        weft_fd *: weft__fd_object_close,                                                          \
+        weft_udp *: weft__udp_close,                                                               \
+        weft_dgram *: weft__dgram_close)(thing)
 #endif
 
 #endif
