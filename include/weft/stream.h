@@ -39,6 +39,8 @@ typedef struct weft_stream weft_stream;
 typedef struct weft_listener weft_listener; /* net.h */
 typedef struct weft_fd weft_fd;             /* fd.h */
 typedef struct weft_buf weft_buf;           /* buf.h */
+typedef struct weft_udp weft_udp;           /* udp.h */
+typedef struct weft_dgram weft_dgram;       /* unix.h */
 
 /* An operation under way; zero before. Private, with room to grow. */
 struct weft_io {
@@ -185,12 +187,14 @@ WEFT_API int weft__shutdown(weft_stream *stream);
 #define WEFT__PROBES_weft_write  ~, WEFT__ARM_PROBES
 #define WEFT__PROBES_weft_writev ~, WEFT__ARM_PROBES
 
-/* weft_close(stream), weft_close(listener), weft_close(fd): let it go. Whoever waits for it is answered -EBADF; the descriptor itself is closed when
+/* weft_close(stream), weft_close(listener), weft_close(fd), of udp.h and unix.h: let it go. Whoever waits for it is answered -EBADF; the descriptor itself is closed when
  * the last operation has left. Takes it; NULL is nothing. Never waits, never fails. Context: anywhere, any thread. */
 WEFT_API void weft__stream_close(weft_stream *stream);
 WEFT_API void weft__listener_close(weft_listener *listener);
 WEFT_API void weft__fd_object_close(weft_fd *fd);
 WEFT_API void weft__buf_close(weft_buf *buf);
+WEFT_API void weft__udp_close(weft_udp *udp);
+WEFT_API void weft__dgram_close(weft_dgram *dgram);
 
 /* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
@@ -257,7 +261,9 @@ static inline void weft_close(weft_buf *buf)
         weft_stream *: weft__stream_close,                                                         \
         weft_listener *: weft__listener_close,                                                     \
         weft_fd *: weft__fd_object_close,                                                          \
-        weft_buf *: weft__buf_close)(thing)
+        weft_buf *: weft__buf_close,                                                               \
+        weft_udp *: weft__udp_close,                                                               \
+        weft_dgram *: weft__dgram_close)(thing)
 #endif
 
 #endif

@@ -35,6 +35,8 @@
 #include <weft/time.h>
 #include <weft/token.h>
 #include <weft/tracker.h>
+#include <weft/udp.h>
+#include <weft/unix.h>
 #include <weft/version.h>
 
 #endif

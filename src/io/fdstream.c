@@ -198,6 +198,11 @@ weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_ki
     return stream;
 }
 
+bool weft__fdstream_is(const weft_stream *stream, enum weft__fdstream_kind kind)
+{
+    return stream->ops == &tables[kind];
+}
+
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into)
 {

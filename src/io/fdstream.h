@@ -23,6 +23,9 @@ enum weft__fdstream_kind {
 /* The stream of a slot that was just added. Takes the slot. */
 weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_kind kind);
 
+/* Is it one of these, and of that kind? Any stream may be asked. */
+bool weft__fdstream_is(const weft_stream *stream, enum weft__fdstream_kind kind);
+
 /* A stream of an fd, in a port. Takes fd if it succeeds. Returns as weft__driver_add. */
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into);

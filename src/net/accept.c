@@ -197,15 +197,21 @@ static weft_poll goes_on(struct weft_accept *f, weft_cx *cx)
     }
 }
 
-weft_poll weft_accept_poll(void *frame, weft_cx *cx)
+weft_poll weft__accept_any_poll(struct weft_accept *f, weft_cx *cx)
 {
-    struct weft_accept *f = frame;
     if (!f->listener || !f->into) return ends(f, -EINVAL);
     int r = holds(f);
     if (r < 0) return ends(f, r);
     weft_poll answer = goes_on(f, cx);
     if (cx->probe && answer == WEFT_PENDING) lets_go(f); /* a look leaves nothing behind */
     return answer;
+}
+
+weft_poll weft_accept_poll(void *frame, weft_cx *cx)
+{
+    struct weft_accept *f = frame;
+    bool packets = f->listener && weft__listening_of(weft__listener_slot(f->listener))->packets;
+    return packets && !f->weft__at ? ends(f, -EOPNOTSUPP) : weft__accept_any_poll(f, cx);
 }
 
 int weft__accept(weft_listener *listener, weft_stream **into)

@@ -13,6 +13,7 @@
 struct weft__listening {
     struct weft__sock_wishes wishes; /* constant */
     _Atomic bool starved_told;       /* that there are no descriptors; once */
+    bool packets;                    /* constant: its connections are no streams (unix.c) */
 };
 
 _Static_assert(sizeof(struct weft__listening) <= sizeof(((struct weft__fdslot *)0)->face),
@@ -27,5 +28,8 @@ static inline struct weft__listening *weft__listening_of(struct weft__fdslot *sl
 {
     return (struct weft__listening *)(void *)slot->face;
 }
+
+/* As weft_accept_poll, of a listener of any kind. */
+weft_poll weft__accept_any_poll(struct weft_accept *f, weft_cx *cx);
 
 #endif

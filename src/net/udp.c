@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * udp - datagrams: weft/udp.h. A weft_udp is its slot; the operations are those of net/msg.h.
+ *     face[0]   struct udp_face, in place
+ *
+ * WHAT A KERNEL CAN  Segments and merging are options of the socket since Linux 4.18 and 5.0. They are asked for on the socket
+ * itself, each time: the answer is one system call, and a kernel may be told so by a filter of another process. A message with segments on a
+ * kernel without them is refused, not cut here: who sends so many bytes at once wants to choose between two ways to do it.
+ */
+#include <weft/udp.h>
+
+#include "net/msg.h"
+#include "net/sock.h"
+#include "sys/fd.h"
+#include "sys/packet.h"
+#include "sys/socket.h"
+#include "task/call.h"
+
+struct udp_face {
+    bool merges; /* constant */
+};
+
+_Static_assert(sizeof(struct udp_face) <= sizeof(((struct weft__fdslot *)0)->face), "it fits");
+_Static_assert(sizeof(weft_udp_msg) == sizeof(struct weft__packet), "one is the other");
+_Static_assert(offsetof(weft_udp_msg, got) == offsetof(struct weft__packet, got), "as above");
+_Static_assert(offsetof(weft_udp_msg, segment) == offsetof(struct weft__packet, segment),
+               "as above");
+_Static_assert(offsetof(weft_udp_msg, cut) == offsetof(struct weft__packet, cut), "as above");
+_Static_assert(offsetof(weft_udp_msg, addr) == offsetof(struct weft__packet, addr), "as above");
+_Static_assert(WEFT_UDP_MANY == WEFT__PACKETS_MAX, "as above");
+
+static struct weft__fdslot *slot_of(const weft_udp *udp)
+{
+    return (struct weft__fdslot *)(uintptr_t)udp;
+}
+
+static struct udp_face *face_of(const weft_udp *udp)
+{
+    return (struct udp_face *)(void *)slot_of(udp)->face;
+}
+
+/* ---- making ---- */
+
+/* Before the bind. */
+static int prepare(int fd, const weft_udp_opts *o)
+{
+    int r = 0;
+    if (o->recv_bytes > 0) r = weft__socket_set(fd, WEFT__SOCKET_RECVBUF, (int)o->recv_bytes);
+    if (r == 0 && o->send_bytes > 0)
+        r = weft__socket_set(fd, WEFT__SOCKET_SENDBUF, (int)o->send_bytes);
+    if (r == 0 && o->reuse_address) r = weft__socket_set(fd, WEFT__SOCKET_REUSEADDR, 1);
+    if (r == 0 && o->reuse_port) r = weft__socket_set(fd, WEFT__SOCKET_REUSEPORT, 1);
+    if (r == 0 && o->broadcast) r = weft__packet_set(fd, WEFT__PACKET_BROADCAST, 1);
+    if (r == 0 && o->merge) r = weft__packet_set(fd, WEFT__PACKET_MERGE, 1);
+    if (r == 0)
+        (void)weft__socket_set(fd, WEFT__SOCKET_V6ONLY, o->v6_only); /* IPv4 has no such option */
+    return r == -ENOPROTOOPT ? -EOPNOTSUPP : r;
+}
+
+static int bind_at(const weft_udp_opts *opts, const struct weft__address *addr, weft_udp **into)
+{
+    struct weft__fdslot *slot;
+    int fd;
+    int r = weft__packet_open(addr, WEFT__PACKET_DGRAM, &fd);
+    if (r < 0) return r;
+    r = prepare(fd, opts);
+    if (r == 0) r = weft__socket_bind(fd, addr);
+    if (r < 0) {
+        weft__fd_close(fd);
+        return r;
+    }
+    r = weft__msg_slot(opts->rt, fd, &slot);
+    if (r < 0) return r;
+    *into = (weft_udp *)(void *)slot;
+    face_of(*into)->merges = opts->merge;
+    return 0;
+}
+
+int weft_udp_bind_with(const weft_udp_opts *opts, const char *address, weft_udp **into)
+{
+    static const weft_udp_opts none;
+    struct weft__address addr;
+    if (!address || !into) return -EINVAL;
+    int r = weft__address_parse(address, &addr);
+    return r < 0 ? r : bind_at(opts ? opts : &none, &addr, into);
+}
+
+int weft_udp_bind(const char *address, weft_udp **into)
+{
+    return weft_udp_bind_with(NULL, address, into);
+}
+
+void weft__udp_close(weft_udp *udp)
+{
+    if (udp) weft__driver_close(slot_of(udp));
+}
+
+int weft_udp_connect(weft_udp *udp, const char *address)
+{
+    struct weft__address addr;
+    if (!udp) return -EINVAL;
+    if (!address) return weft__packet_disconnect(slot_of(udp)->fd);
+    int r = weft__address_parse(address, &addr);
+    if (r == 0) r = weft__socket_connect(slot_of(udp)->fd, &addr);
+    return r == -EAFNOSUPPORT ? -EINVAL : r;
+}
+
+int weft_udp_local(const weft_udp *udp, weft_addr *into)
+{
+    if (!udp || !into) return -EINVAL;
+    return weft__socket_local(slot_of(udp)->fd, weft__addr_inside(into));
+}
+
+int weft_udp_peer(const weft_udp *udp, weft_addr *into)
+{
+    if (!udp || !into) return -EINVAL;
+    return weft__socket_peer(slot_of(udp)->fd, weft__addr_inside(into));
+}
+
+int weft_udp_fd(const weft_udp *udp)
+{
+    return udp ? slot_of(udp)->fd : -EINVAL;
+}
+
+/* ---- one at a time ---- */
+
+static const struct weft__address *inside(const weft_addr *addr)
+{
+    return (const struct weft__address *)(const void *)addr;
+}
+
+static ssize_t call_send(int fd, void *of)
+{
+    struct weft_udp_send *f = of;
+    return weft__packet_send(fd, f->buf, f->len, NULL);
+}
+
+static ssize_t call_send_to(int fd, void *of)
+{
+    struct weft_udp_send_to *f = of;
+    return weft__packet_send(fd, f->buf, f->len, inside(f->to));
+}
+
+static ssize_t call_recv(int fd, void *of)
+{
+    struct weft_udp_recv *f = of;
+    return weft__packet_recv(fd, f->buf, f->len, NULL);
+}
+
+static ssize_t call_recv_from(int fd, void *of)
+{
+    struct weft_udp_recv_from *f = of;
+    return weft__packet_recv(fd, f->buf, f->len, weft__addr_inside(f->from));
+}
+
+static const struct weft__msg_kind sends = WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send);
+static const struct weft__msg_kind sends_to = WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send_to);
+static const struct weft__msg_kind recvs = WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv);
+static const struct weft__msg_kind recvs_from =
+    WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv_from);
+
+weft_poll weft_udp_send_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_send *f = frame;
+    return weft__msg_poll(slot_of(f->udp), f->buf || !f->len, &sends, f, &f->weft__io, &f->weft__at,
+                          cx, &f->ret);
+}
+
+weft_poll weft_udp_send_to_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_send_to *f = frame;
+    bool sound = f->to && f->to->bytes > 0 && (f->buf || !f->len);
+    return weft__msg_poll(slot_of(f->udp), sound, &sends_to, f, &f->weft__io, &f->weft__at, cx,
+                          &f->ret);
+}
+
+/* Merged, it could not be told where one ends. */
+static bool refuses(const weft_udp *udp, ssize_t *ret)
+{
+    if (!udp || !face_of(udp)->merges) return false;
+    *ret = -EOPNOTSUPP;
+    return true;
+}
+
+weft_poll weft_udp_recv_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_recv *f = frame;
+    if (!f->weft__at && refuses(f->udp, &f->ret)) return WEFT_READY;
+    return weft__msg_poll(slot_of(f->udp), f->buf || !f->len, &recvs, f, &f->weft__io, &f->weft__at,
+                          cx, &f->ret);
+}
+
+weft_poll weft_udp_recv_from_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_recv_from *f = frame;
+    bool sound = f->from && (f->buf || !f->len);
+    if (!f->weft__at && refuses(f->udp, &f->ret)) return WEFT_READY;
+    return weft__msg_poll(slot_of(f->udp), sound, &recvs_from, f, &f->weft__io, &f->weft__at, cx,
+                          &f->ret);
+}
+
+ssize_t weft__udp_send(weft_udp *udp, const void *buf, size_t len)
+{
+    struct weft_udp_send f = {.udp = udp, .buf = buf, .len = len};
+    int r = weft__run_from(weft_udp_send_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+ssize_t weft__udp_send_to(weft_udp *udp, const void *buf, size_t len, const weft_addr *to)
+{
+    struct weft_udp_send_to f = {.udp = udp, .buf = buf, .len = len, .to = to};
+    int r = weft__run_from(weft_udp_send_to_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+ssize_t weft__udp_recv(weft_udp *udp, void *buf, size_t len)
+{
+    struct weft_udp_recv f = {.udp = udp, .buf = buf, .len = len};
+    int r = weft__run_from(weft_udp_recv_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+ssize_t weft__udp_recv_from(weft_udp *udp, void *buf, size_t len, weft_addr *from)
+{
+    struct weft_udp_recv_from f = {.udp = udp, .buf = buf, .len = len, .from = from};
+    int r = weft__run_from(weft_udp_recv_from_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+/* ---- many at a time ---- */
+
+static struct weft__packet *packets_of(weft_udp_msg *msgs)
+{
+    return (struct weft__packet *)(void *)msgs;
+}
+
+static unsigned most(unsigned count)
+{
+    return count < WEFT__PACKETS_MAX ? count : WEFT__PACKETS_MAX;
+}
+
+static ssize_t call_recv_many(int fd, void *of)
+{
+    struct weft_udp_recv_many *f = of;
+    return weft__packet_recv_many(fd, packets_of(f->msgs), most(f->count));
+}
+
+/* A kernel without segments takes their length for something it does not know, and passes it over: the datagram would go as one. So it is
+ * asked first, where there are any. */
+static ssize_t call_send_many(int fd, void *of)
+{
+    struct weft_udp_send_many *f = of;
+    unsigned count = most(f->count);
+    int none;
+    for (unsigned i = 0; i < count; i++) {
+        if (f->msgs[i].segment == 0) continue;
+        if (f->msgs[i].segment > UINT16_MAX) return -EINVAL;
+        if (weft__packet_get(fd, WEFT__PACKET_SEGMENT, &none) < 0) return -EOPNOTSUPP;
+        break;
+    }
+    return weft__packet_send_many(fd, packets_of(f->msgs), count);
+}
+
+static const struct weft__msg_kind recvs_many =
+    WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv_many);
+static const struct weft__msg_kind sends_many =
+    WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send_many);
+
+static weft_poll poll_many(weft_udp *udp, bool sound, unsigned count,
+                           const struct weft__msg_kind *kind, void *of, struct weft_io *io,
+                           int32_t *at, weft_cx *cx, int *ret)
+{
+    ssize_t got = 0;
+    bool nothing = udp && count == 0;
+    weft_poll answer =
+        nothing ? WEFT_READY : weft__msg_poll(slot_of(udp), sound, kind, of, io, at, cx, &got);
+    if (answer == WEFT_READY) *ret = (int)got;
+    return answer;
+}
+
+weft_poll weft_udp_recv_many_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_recv_many *f = frame;
+    return poll_many(f->udp, f->msgs != NULL, f->count, &recvs_many, f, &f->weft__io, &f->weft__at,
+                     cx, &f->ret);
+}
+
+weft_poll weft_udp_send_many_poll(void *frame, weft_cx *cx)
+{
+    struct weft_udp_send_many *f = frame;
+    return poll_many(f->udp, f->msgs != NULL, f->count, &sends_many, f, &f->weft__io, &f->weft__at,
+                     cx, &f->ret);
+}
+
+int weft__udp_recv_many(weft_udp *udp, weft_udp_msg *msgs, unsigned count)
+{
+    struct weft_udp_recv_many f = {.udp = udp, .msgs = msgs, .count = count};
+    int r = weft__run_from(weft_udp_recv_many_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+int weft__udp_send_many(weft_udp *udp, weft_udp_msg *msgs, unsigned count)
+{
+    struct weft_udp_send_many f = {.udp = udp, .msgs = msgs, .count = count};
+    int r = weft__run_from(weft_udp_send_many_poll, &f, __builtin_return_address(0));
+    return r < 0 ? r : f.ret;
+}
+
+/* ---- groups and options ---- */
+
+int weft_udp_can(const weft_udp *udp, enum weft_udp_feature feature)
+{
+    int value;
+    bool segments = feature == WEFT_UDP_SEGMENTS;
+    if (!udp || (!segments && feature != WEFT_UDP_MERGES)) return -EINVAL;
+    int r = weft__packet_get(slot_of(udp)->fd, segments ? WEFT__PACKET_SEGMENT : WEFT__PACKET_MERGE,
+                             &value);
+    return r == 0;
+}
+
+int weft_udp_join(weft_udp *udp, const char *group, const char *interface)
+{
+    if (!udp || !group) return -EINVAL;
+    return weft__packet_group(slot_of(udp)->fd, true, group, interface);
+}
+
+int weft_udp_leave(weft_udp *udp, const char *group, const char *interface)
+{
+    if (!udp || !group) return -EINVAL;
+    return weft__packet_group(slot_of(udp)->fd, false, group, interface);
+}
+
+int weft_udp_multicast_by(weft_udp *udp, const char *interface)
+{
+    return udp ? weft__packet_group_by(slot_of(udp)->fd, interface) : -EINVAL;
+}
+
+static const enum weft__packet_option options[] = {
+    [WEFT_UDP_BROADCAST] = WEFT__PACKET_BROADCAST,
+    [WEFT_UDP_TTL] = WEFT__PACKET_TTL,
+    [WEFT_UDP_MULTICAST_TTL] = WEFT__PACKET_GROUP_TTL,
+    [WEFT_UDP_MULTICAST_LOOP] = WEFT__PACKET_GROUP_LOOP,
+};
+
+/* Those of all sockets. */
+static bool is_buffer(enum weft_udp_option option)
+{
+    return option == WEFT_UDP_RECV_BYTES || option == WEFT_UDP_SEND_BYTES;
+}
+
+static enum weft__socket_option buffer_of(enum weft_udp_option option)
+{
+    return option == WEFT_UDP_RECV_BYTES ? WEFT__SOCKET_RECVBUF : WEFT__SOCKET_SENDBUF;
+}
+
+int weft_udp_set(weft_udp *udp, enum weft_udp_option option, int value)
+{
+    if (!udp || (unsigned)option > WEFT_UDP_SEND_BYTES) return -EINVAL;
+    int fd = slot_of(udp)->fd;
+    return is_buffer(option) ? weft__socket_set(fd, buffer_of(option), value)
+                             : weft__packet_set(fd, options[option], value);
+}
+
+int weft_udp_get(const weft_udp *udp, enum weft_udp_option option, int *into)
+{
+    if (!udp || !into || (unsigned)option > WEFT_UDP_SEND_BYTES) return -EINVAL;
+    int fd = slot_of(udp)->fd;
+    return is_buffer(option) ? weft__socket_get(fd, buffer_of(option), into)
+                             : weft__packet_get(fd, options[option], into);
+}
