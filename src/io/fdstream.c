@@ -184,7 +184,7 @@ static const weft_stream_ops tables[] = {
     [WEFT__FDSTREAM_FILE] = {"fd", read_file, write_file, shut_file, close_slot, fd_of},
 };
 
-bool weft__fdstream_is(const weft_stream *stream)
+bool weft__fdstream_has_slot(const weft_stream *stream)
 {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         if (stream->ops == &tables[i]) return true;

@@ -30,8 +30,8 @@ bool weft__fdstream_is(const weft_stream *stream, enum weft__fdstream_kind kind)
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into);
 
-/* Is it a stream of this kind, and has it a slot? */
-bool weft__fdstream_is(const weft_stream *stream);
+/* Is it one of these, of any kind? */
+bool weft__fdstream_has_slot(const weft_stream *stream);
 
 static inline struct weft__fdslot *weft__fdstream_slot(weft_stream *stream)
 {

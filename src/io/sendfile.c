@@ -46,7 +46,7 @@ static int look(const struct weft_sendfile *f)
 {
     int fd = weft_file_fd(f->file);
     int64_t at = place_of(f);
-    if (f->weft__plain || !weft__fdstream_is(f->to)) return READS;
+    if (f->weft__plain || !weft__fdstream_has_slot(f->to)) return READS;
     return is_resident(fd, at) && is_resident(fd, at + (int64_t)piece_of(f) - 1) ? SENDS : READS;
 }
 

@@ -57,7 +57,7 @@ static const struct weft__op_kind gives = {
 
 static void begin(struct weft_splice *f)
 {
-    bool fds = weft__fdstream_is(f->from) && weft__fdstream_is(f->to);
+    bool fds = weft__fdstream_has_slot(f->from) && weft__fdstream_has_slot(f->to);
     f->weft__step = fds && weft__pipe_open(f->weft__pipe) == 0 ? TAKES : COPIES;
 }
 
