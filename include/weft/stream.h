@@ -255,14 +255,6 @@ static inline void weft_close(weft_buf *buf)
 {
     weft__buf_close(buf);
 }
-static inline void weft_close(weft_udp *udp)
-{
-    weft__udp_close(udp);
-}
-static inline void weft_close(weft_dgram *dgram)
-{
-    weft__dgram_close(dgram);
-}
 #else
 #define weft_close(thing)                                                                          \
     _Generic((thing),                                                                              \
