@@ -133,6 +133,22 @@ static int open_port(struct weft__port *port)
     return r;
 }
 
+/* Holds: port->lock. Not later: once the lock is free the runtime may stop, and be gone. */
+static void count_in(struct weft__port *port)
+{
+    (void)fetch_add_relaxed(&port->driver->references,
+                            1); /* relaxed: the caller's runtime holds it, or its listener */
+    /* relaxed: who sleeps elsewhere is stirred, and that carries it */
+    if (fetch_add_relaxed(&port->fds, 1) == 0) port->driver->stir(port->driver, port->index);
+}
+
+/* Holds: port->lock. Behind it the caller still holds the driver. */
+static void count_out(struct weft__port *port)
+{
+    bool last = fetch_sub_relaxed(&port->fds, 1) == 1; /* relaxed: one too many costs a look */
+    if (last && !port->down) port->driver->calm(port->driver);
+}
+
 static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
 {
     weft__lock_take(&port->lock);
@@ -147,6 +163,7 @@ static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
         give_slot(port, slot);
         goto out;
     }
+    count_in(port);
     *into = slot;
 out:
     weft__lock_drop(&port->lock);
@@ -156,13 +173,7 @@ out:
 int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into)
 {
     if (port->lost) return -ECHILD;
-    int r = add_slot(port, fd, into);
-    if (r < 0) return r;
-    (void)fetch_add_relaxed(&port->driver->references,
-                            1); /* relaxed: the caller's runtime holds it */
-    /* relaxed: who sleeps elsewhere is stirred, and that carries it */
-    if (fetch_add_relaxed(&port->fds, 1) == 0) port->driver->stir(port->driver, port->index);
-    return 0;
+    return add_slot(port, fd, into);
 }
 
 /* ---- end ---- */
@@ -176,8 +187,8 @@ static void dispose(struct weft__fdslot *slot)
     weft__fd_close(slot->fd);
     weft__lock_take(&port->lock);
     give_slot(port, slot);
+    count_out(port);
     weft__lock_drop(&port->lock);
-    (void)fetch_sub_relaxed(&port->fds, 1); /* relaxed: a count; one too many costs a look */
     driver_unref(driver);
 }
 

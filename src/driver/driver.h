@@ -56,8 +56,10 @@ struct weft__take {
         WEFT__TAKE_RECV_UNIX, /* from one that may carry descriptors */
         WEFT__TAKE_PEEK,      /* from either, and it stays there */
         WEFT__TAKE_SEND,      /* to a socket */
-        WEFT__TAKE_READ,      /* from any other fd */
-        WEFT__TAKE_WRITE,     /* to any other fd */
+        WEFT__TAKE_READ,      /* from a pipe */
+        WEFT__TAKE_WRITE,     /* to a pipe */
+        WEFT__TAKE_READ_ANY, /* from any other fd: a terminal gives one line, however many it has */
+        WEFT__TAKE_WRITE_ANY, /* to any other fd */
         WEFT__TAKE_ACCEPT,    /* a connection: its fd is the answer */
     } kind;
     const struct iovec *iov;
@@ -93,6 +95,7 @@ struct weft__port {
     struct weft__driver *driver; /* constant */
     uint32_t index;              /* constant: of its shard */
     bool lost;                   /* this is the child of a fork */
+    _Atomic bool slept_in;       /* its worker waits in it, or is about to */
     WEFT__CACHE_ALIGNED struct weft__lock lock; /* rank driver; guards the rest, and opening */
     bool down;                                  /* its runtime has stopped */
     uint32_t free_first;                        /* slot + 1; 0: none */
@@ -105,7 +108,8 @@ struct weft__driver {
     const struct weft__driver_ops *ops; /* constant, as all up to ports */
     void (*stir)(struct weft__driver *driver,
                  uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
-    void *rt;
+    void (*calm)(struct weft__driver *driver); /* a port has lost its last one */
+    void *rt; /* stir and calm alone touch it: under a port's lock, and not once that is down */
     uint32_t port_count;
     struct weft__port *ports;
     _Atomic uint32_t next_port;  /* where the next fd of nobody in particular goes */

@@ -4,12 +4,12 @@
  *
  * An fd costs two epoll_ctl in its life, one at each end. An edge is reported once, and the slot remembers it until a try finds
  * nothing more (slot.h). On byte streams a short read means drained, and a short write full: the try that would answer -EAGAIN is not
- * made. Three cases in which it means something else are known by their signs: the peer has sent its end (the end comes behind the data,
+ * made (other descriptors promise nothing of the kind: a terminal gives line by line). Three cases in which it means something else are known by their signs: the peer has sent its end (the end comes behind the data,
  * and no edge does), urgent data (a read stops at its mark), a message with descriptors in it on a Unix socket (a read stops behind it).
  *
  * The port's event is watched edge-triggered too, and never drained: each signal is an edge of its own, and a read less for each
  * wake. But an edge goes to one waiter only. Who drives another's port and meets its event there has taken a wake that was meant for the
- * one who sleeps in it, and signals it anew.
+ * one who sleeps in it, and signals it anew; unless nobody does.
  *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI    URGENT
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not
@@ -98,6 +98,14 @@ static uint64_t ready_of(uint32_t events)
     return bits;
 }
 
+/* It was for the one who sleeps there. If he does not, he has its token, and finds that before he sleeps again: given back, the event would be found again
+ * by whoever looks after his port, and again. */
+static void pass_on(struct weft__port *port)
+{
+    /* relaxed: he wrote it before whoever signalled saw that he sleeps, and the kernel keeps that order */
+    if (load_relaxed(&port->slept_in)) (void)weft__event_signal(port->event);
+}
+
 static uint32_t epoll_deliver(struct weft__port *port, const struct weft__events *events, bool own)
 {
     const struct epoll_event *event = (const struct epoll_event *)(const void *)events->room;
@@ -105,8 +113,7 @@ static uint32_t epoll_deliver(struct weft__port *port, const struct weft__events
     for (int i = 0; i < events->count; i++) {
         uint64_t token = event[i].data.u64;
         if (token == EVENT_TOKEN) {
-            if (!own)
-                (void)weft__event_signal(port->event); /* it was for the one who sleeps there */
+            if (!own) pass_on(port);
             continue;
         }
         struct weft__fdslot *slot = weft__port_slot(port, (uint32_t)(token >> 32));
@@ -138,8 +145,10 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
     case WEFT__TAKE_SEND:
         return weft__socket_send(fd, what->iov, what->count);
     case WEFT__TAKE_READ:
+    case WEFT__TAKE_READ_ANY:
         return weft__pipe_read(fd, what->iov, what->count);
     case WEFT__TAKE_WRITE:
+    case WEFT__TAKE_WRITE_ANY:
         return weft__pipe_write(fd, what->iov, what->count);
     case WEFT__TAKE_ACCEPT:
         break;
@@ -152,13 +161,15 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
 static bool means_drained(const struct weft__take *what, uint64_t seen, ssize_t moved, bool cut)
 {
     if (what->kind == WEFT__TAKE_ACCEPT || what->kind == WEFT__TAKE_PEEK) return false;
+    if (what->kind == WEFT__TAKE_READ_ANY || what->kind == WEFT__TAKE_WRITE_ANY) return false;
     if (moved <= 0 || (size_t)moved == what->bytes || cut) return false;
     return !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT));
 }
 
 static bool writes(const struct weft__take *what)
 {
-    return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_WRITE;
+    return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_WRITE ||
+           what->kind == WEFT__TAKE_WRITE_ANY;
 }
 
 static ssize_t epoll_take(struct weft__fdslot *slot, const struct weft__take *what)

@@ -115,19 +115,25 @@ static weft_poll moves(weft_stream *stream, struct weft_io *io, const struct wef
 
 READS(read_tcp, WEFT__TAKE_RECV, WEFT__TAKE_PEEK)
 READS(read_unix, WEFT__TAKE_RECV_UNIX, WEFT__TAKE_PEEK)
-READS(read_file_at_all, WEFT__TAKE_READ, WEFT__TAKE_READ)
+READS(read_pipe_at_all, WEFT__TAKE_READ, WEFT__TAKE_READ)
+READS(read_file_at_all, WEFT__TAKE_READ_ANY, WEFT__TAKE_READ_ANY)
 WRITES(write_socket, WEFT__TAKE_SEND)
-WRITES(write_file, WEFT__TAKE_WRITE)
+WRITES(write_pipe, WEFT__TAKE_WRITE)
+WRITES(write_file, WEFT__TAKE_WRITE_ANY)
 
 /* A peek cannot be made of a pipe: what was read is gone from it. */
-static weft_poll read_file(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
-                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    if (!(flags & WEFT_IO_PEEK))
-        return read_file_at_all(stream, io, iov, count, flags, cx, ret, done);
-    *ret = -EOPNOTSUPP;
-    return WEFT_READY;
-}
+#define READS_ONLY(name, reads_it)                                                                 \
+    static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
+                          int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
+    {                                                                                              \
+        if (!(flags & WEFT_IO_PEEK))                                                               \
+            return reads_it(stream, io, iov, count, flags, cx, ret, done);                         \
+        *ret = -EOPNOTSUPP;                                                                        \
+        return WEFT_READY;                                                                         \
+    }
+
+READS_ONLY(read_pipe, read_pipe_at_all)
+READS_ONLY(read_file, read_file_at_all)
 
 /* The end of a pipe that goes the other way. */
 static weft_poll cannot(weft_stream *stream, struct weft_io *io, const struct iovec *iov, int count,
@@ -179,8 +185,8 @@ static int fd_of(weft_stream *stream)
 static const weft_stream_ops tables[] = {
     [WEFT__FDSTREAM_TCP] = {"tcp", read_tcp, write_socket, shut_socket, close_slot, fd_of},
     [WEFT__FDSTREAM_UNIX] = {"unix", read_unix, write_socket, shut_socket, close_slot, fd_of},
-    [WEFT__FDSTREAM_READER] = {"pipe", read_file, cannot, shut_file, close_slot, fd_of},
-    [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_file, shut_file, close_slot, fd_of},
+    [WEFT__FDSTREAM_READER] = {"pipe", read_pipe, cannot, shut_file, close_slot, fd_of},
+    [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_pipe, shut_file, close_slot, fd_of},
     [WEFT__FDSTREAM_FILE] = {"fd", read_file, write_file, shut_file, close_slot, fd_of},
 };
 

@@ -22,12 +22,21 @@ static void stir(struct weft__driver *driver, uint32_t port)
     if (rt->current_thread) weft__rt_signal(rt);
 }
 
+/* A clock that stands is held by fds: it may be moved now. */
+static void calm(struct weft__driver *driver)
+{
+    struct weft_rt *rt = driver->rt;
+    weft__clock_nudge(rt);
+    if (rt->current_thread && weft__clock_stands(&rt->clock)) weft__rt_signal(rt);
+}
+
 int weft__io_new(struct weft_rt *rt)
 {
     int r = weft__driver_new(rt->worker_count, &rt->driver);
     if (r < 0) return r;
     rt->driver->rt = rt;
     rt->driver->stir = stir;
+    rt->driver->calm = calm;
     return 0;
 }
 
@@ -91,8 +100,12 @@ bool weft__io_park(struct weft__worker *w, int64_t deadline_ns, struct weft__eve
     /* acquire: [port-open] with open_port. Not open: it has its fd in a moment, and who adds it stirs us */
     if (weft__port_idle(port) || !load_acquire(&port->open))
         return weft__park(&w->park, deadline_ns);
-    if (!weft__park_elsewhere(&w->park, port->event)) return true; /* the token was there */
-    (void)port->driver->ops->wait(port, into, left_until(deadline_ns));
+    store_relaxed(&port->slept_in, true); /* relaxed: park_elsewhere publishes it [park-event] */
+    bool sleeps = weft__park_elsewhere(&w->park, port->event); /* else the token was there */
+    if (sleeps) (void)port->driver->ops->wait(port, into, left_until(deadline_ns));
+    store_relaxed(&port->slept_in,
+                  false); /* relaxed: who still reads true brings an event too many */
+    if (!sleeps) return true;
     return weft__park_back(&w->park) || into->count > 0;
 }
 

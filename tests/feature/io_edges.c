@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Edges of the driver: what a short read means of which descriptor, an event that is nobody's, the last fd of a clock that stands, a connection that
+ * comes while its runtime stops.
+ */
+#include "driver/driver.h"
+#include "sched/sched.h"
+#include "stuck.h"
+#include "sys/event.h"
+#include "town.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- what is short and not drained ---- */
+
+struct lines {
+    weft_stream *stream;
+    char first[64];
+    char second[64];
+    ssize_t got[2];
+};
+
+static int reads_twice(struct lines *l)
+{
+    l->got[0] = weft_read(l->stream, l->first, sizeof l->first);
+    l->got[1] = weft_read(l->stream, l->second, sizeof l->second);
+    return 0;
+}
+
+/* The reader waits, and both pieces come as one edge: `arrived` says when they are there. Each read gives one. */
+static void two_pieces(int fd, int from, const void *pieces, size_t bytes, int arrived, size_t each)
+{
+    weft_rt *rt;
+    struct lines lines = {.stream = NULL};
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    (void)weft_rt_enter(rt);
+    ASSERT_OK(weft_stream_of_fd(fd, &lines.stream));
+    weft_task *task = weft_go(reads_twice, &lines);
+    while (weft_rt_turn(rt, 0) > 0)
+        continue;
+    ASSERT_EQ(write(from, pieces, bytes), bytes);
+    int there = 0;
+    CREW_UNTIL(arrived == 0 || (ioctl(fd, FIONREAD, &there) == 0 && there >= arrived));
+    while (!weft_done(task))
+        ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    ASSERT_OK(weft_detach(task));
+    ASSERT_EQ(lines.got[0], each);
+    ASSERT_EQ(lines.got[1], each);
+    weft_close(lines.stream);
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+/* A terminal gives one line at a time, however many there are. */
+TEST(io_reads_every_line_of_a_terminal)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(master, 0);
+    ASSERT_OK(grantpt(master));
+    ASSERT_OK(unlockpt(master));
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(slave, 0);
+    two_pieces(slave, master, "a\nb\n", 4, 4, 2);
+    close(master);
+}
+
+/* So does a pipe that keeps packets apart. */
+TEST(io_reads_every_packet_of_a_pipe)
+{
+    int ends[2];
+    ASSERT_OK(pipe2(ends, O_CLOEXEC | O_DIRECT | O_NONBLOCK));
+    ASSERT_EQ(write(ends[1], "ab", 2), 2);
+    weft_rt *rt;
+    struct lines lines = {.stream = NULL};
+    char b[8];
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    (void)weft_rt_enter(rt);
+    ASSERT_EQ(read(ends[0], b, sizeof b), 2);
+    ASSERT_OK(weft_stream_of_fd(ends[0], &lines.stream));
+    weft_task *task = weft_go(reads_twice, &lines);
+    while (weft_rt_turn(rt, 0) > 0)
+        continue;
+    ASSERT_EQ(write(ends[1], "cd", 2), 2);
+    ASSERT_EQ(write(ends[1], "ef", 2), 2);
+    while (!weft_done(task))
+        ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    ASSERT_OK(weft_detach(task));
+    ASSERT_EQ(lines.got[0], 2);
+    ASSERT_EQ(lines.got[1], 2);
+    weft_close(lines.stream);
+    close(ends[1]);
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+/* ---- an event that is nobody's ---- */
+
+struct rescue {
+    weft_stream *pair[2];
+    uint32_t worker;
+    struct stuck stuck;
+};
+
+/* Both on one worker: the port that it opens is its own. */
+static int opens_and_blocks(struct rescue *r)
+{
+    r->worker = weft__here()->worker->index;
+    int e = weft_unix_pair(&r->pair[0], &r->pair[1]);
+    stuck_here(&r->stuck);
+    return e;
+}
+
+/* A port's event comes late, when its worker has taken the token and is stuck in a poll. Who looks after that port takes the event out and sleeps again: given
+ * back, it would be found again at once, and again. */
+TEST_WITH(io_a_late_event_keeps_nobody_awake, .timeout_s = 60)
+{
+    struct crew crew;
+    struct rescue rescue = {.stuck = STUCK_INIT};
+    int r = 1;
+    crew_start(&crew, 2);
+    weft_task *blocker = weft_go(opens_and_blocks, &rescue);
+    stuck_until(&rescue.stuck, 1);
+    struct weft__port *port = crew.rt->shards[rescue.worker].port;
+    ASSERT_OK(weft__event_signal(port->event));
+    for (int quiet = 0; quiet < 1000;)
+        quiet = port->driver->ops->has(port) ? 0 : quiet + 1;
+    weft_stats other;
+    ASSERT_OK(weft_rt_worker_stats(crew.rt, 1 - rescue.worker, &other));
+    ASSERT_LE(other.spurious, 100); /* else thousands */
+    stuck_open(&rescue.stuck);
+    ASSERT_OK(weft_join(blocker, &r));
+    ASSERT_OK(r);
+    weft_close(rescue.pair[0]);
+    weft_close(rescue.pair[1]);
+    crew_stop(&crew);
+}
+
+/* ---- a clock that stands ---- */
+
+static int sleeps_an_hour(void)
+{
+    return weft_sleep(weft_secs(3600));
+}
+
+/* An fd keeps it from moving by itself. When a thread outside closes the last one, all workers are asleep, and one of them must look again. */
+TEST(io_the_last_fd_lets_a_clock_go)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        weft_stream *pair[2];
+        int r = 1;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = crew_sizes[i], .paused = true});
+        town_pair(TOWN_UNIX, pair);
+        weft_task *task = weft_go(sleeps_an_hour);
+        for (int quiet = 0; quiet < 100; sched_yield()) {
+            bool asleep = weft__idle_sleeping(&crew.rt->idle) == crew.rt->worker_count;
+            quiet = asleep ? quiet + 1 : 0;
+        }
+        ASSERT(!weft_done(task));
+        weft_close(pair[0]);
+        weft_close(pair[1]);
+        CREW_UNTIL(weft_done(task));
+        ASSERT_OK(weft_join(task, &r));
+        ASSERT_OK(r);
+        crew_stop(&crew);
+    }
+}
+
+/* ---- a connection that comes while its runtime stops ---- */
+
+static struct {
+    _Atomic bool inside;  /* seq_cst, all: a test */
+    _Atomic bool stopped; /* weft_rt_stop has returned */
+    _Atomic bool wrong;   /* and the runtime is still told */
+} ending;
+
+static void *stops(void *rt)
+{
+    CREW_UNTIL(atomic_load(&ending.inside));
+    void *answer = (void *)(intptr_t)weft_rt_stop(rt, -1);
+    atomic_store(&ending.stopped, true);
+    return answer;
+}
+
+/* Where the runtime is told of a port's first fd. It may not go meanwhile; one that does, does so soon. */
+static void slow_stir(struct weft__driver *driver, uint32_t port)
+{
+    (void)driver, (void)port;
+    atomic_store(&ending.inside, true);
+    for (int i = 0; i < 200 && !atomic_load(&ending.stopped); i++)
+        usleep(1000);
+    atomic_store(&ending.wrong, atomic_load(&ending.stopped));
+}
+
+static int knocks(const weft_listener *l)
+{
+    struct sockaddr_in at;
+    socklen_t bytes = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_OK(getsockname(weft_listener_fd(l), (struct sockaddr *)&at, &bytes));
+    ASSERT_OK(connect(fd, (struct sockaddr *)&at, bytes));
+    return fd;
+}
+
+/* A thread outside accepts: nothing but its listener keeps the driver, and nothing at all its runtime. */
+TEST(io_a_runtime_that_stops_is_not_told_of_an_fd)
+{
+    struct crew crew;
+    struct town_gate gate;
+    weft_stream *c;
+    pthread_t thread;
+    void *answer;
+    crew_start(&crew, 2);
+    town_open(&gate);
+    crew.rt->driver->stir = slow_stir;
+    int client = knocks(gate.listener);
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(pthread_create(&thread, NULL, stops, crew.rt));
+    ASSERT_OK(weft_accept(gate.listener, &c));
+    ASSERT_OK(pthread_join(thread, &answer));
+    ASSERT(answer == NULL);
+    ASSERT(atomic_load(&ending.inside));
+    ASSERT(!atomic_load(&ending.wrong));
+    weft_close(c);
+    weft_close(gate.listener);
+    close(client);
+}
