@@ -133,8 +133,9 @@ static weft_poll read_file(weft_stream *stream, struct weft_io *io, const struct
 static weft_poll cannot(weft_stream *stream, struct weft_io *io, const struct iovec *iov, int count,
                         unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx, (void)done;
+    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx;
     *ret = -EBADF;
+    *done = 0;
     return WEFT_READY;
 }
 
@@ -194,7 +195,7 @@ weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_ki
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into)
 {
-    struct weft__fdslot *slot;
+    struct weft__fdslot *slot = NULL;
     int r = weft__driver_add(port, fd, &slot);
     if (r == 0) *into = weft__fdstream_of(slot, kind);
     return r;
@@ -203,7 +204,7 @@ int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind
 int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2],
                         weft_stream *into[2])
 {
-    struct weft__port *port;
+    struct weft__port *port = NULL;
     weft_stream *first = NULL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__fdstream_new(port, fds[0], kinds[0], &first);
@@ -227,8 +228,8 @@ int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2
 int weft_pipe(weft_stream **reader, weft_stream **writer)
 {
     static const enum weft__fdstream_kind kinds[] = {WEFT__FDSTREAM_READER, WEFT__FDSTREAM_WRITER};
-    weft_stream *ends[2];
-    int fds[2];
+    weft_stream *ends[2] = {NULL};
+    int fds[2] = {-1, -1};
     if (!reader || !writer) return -EINVAL;
     int r = weft__pipe_open(fds);
     if (r == 0) r = weft__fdstream_pair(fds, kinds, ends);
@@ -247,7 +248,7 @@ static enum weft__fdstream_kind kind_of(int fd)
 
 int weft_stream_of_fd(int fd, weft_stream **into)
 {
-    struct weft__port *port;
+    struct weft__port *port = NULL;
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__fd_unblock(fd);
