@@ -48,12 +48,13 @@ static weft_task *echoer(weft_stream *c, bool stackless)
 static void echoes(struct crew *crew)
 {
     (void)crew;
-    for (int i = 0; i < 4; i++) {
+    static const enum town_kind kinds[] = {TOWN_TCP, TOWN_UNIX, TOWN_MEMORY};
+    for (int i = 0; i < 6; i++) {
         weft_stream *pair[2];
         unsigned char out[1000], in[1000];
         int r = 1;
-        town_pair(i % 2 ? TOWN_TCP : TOWN_UNIX, pair);
-        weft_task *task = echoer(pair[1], i / 2);
+        town_pair(kinds[i % 3], pair);
+        weft_task *task = echoer(pair[1], i / 3);
         for (uint64_t k = 0; k < 20; k++) {
             town_fill(out, sizeof out, k);
             ASSERT_EQ(weft_write_all(pair[0], out, sizeof out), sizeof out);
@@ -196,9 +197,10 @@ TEST(stream_ends_when_its_peer_closes)
 static void half_closes(struct crew *crew)
 {
     (void)crew;
-    for (int kind = TOWN_TCP; kind <= TOWN_UNIX; kind++) {
+    for (int kind = 0; kind < TOWN_KINDS; kind++) {
         weft_stream *pair[2];
         char b[10];
+        if (kind == TOWN_PIPE) continue;
         town_pair((enum town_kind)kind, pair);
         ASSERT_OK(weft_shutdown(pair[0]));
         ASSERT_EQ(weft_read(pair[1], b, sizeof b), 0);
@@ -409,4 +411,51 @@ static void long_lists(struct crew *crew)
 TEST(stream_writes_long_lists)
 {
     crew_each(long_lists);
+}
+
+/* ---- in memory ---- */
+
+static int reads_ten(weft_stream *s)
+{
+    char b[10];
+    ssize_t n;
+    while ((n = weft_read_exact(s, b, sizeof b)) == -EBUSY)
+        (void)weft_yield();
+    return (int)n;
+}
+
+/* Closed under its own reader, and under its own writer: both are answered. */
+static void closed_in_memory(struct crew *crew)
+{
+    static const char block[3000];
+    weft_stream *a, *b;
+    int r = 1;
+    (void)crew;
+    ASSERT_OK(weft_duplex(100, &a, &b));
+    ASSERT_EQ(weft_write(b, "x", 1), 1);
+    weft_task *reader = weft_go(reads_ten, a);
+    ASSERT_EQ(weft_write(a, block, sizeof block), 100); /* what fits */
+    char c;
+    do { /* until the reader has the byte, and waits for more */
+        struct weft_peek look;
+        struct weft_yield once;
+        (void)weft_select_biased(weft_arm(look, weft_peek, a, &c, 1), weft_arm(once, weft_yield));
+        r = (int)look.ret;
+    } while (r != -EBUSY);
+    weft_close(a);
+    ASSERT_OK(weft_join(reader, &r));
+    ASSERT_EQ(r, -EBADF);
+    char rest[200];
+    ASSERT_EQ(weft_read(b, rest, sizeof rest), 100); /* what was written before the end */
+    ASSERT_EQ(weft_read(b, rest, sizeof rest), 0);
+    ASSERT_EQ(weft_write(b, "x", 1), -EPIPE);
+    ASSERT_EQ(weft_stream_fd(b), -EOPNOTSUPP);
+    weft_close(b);
+    ASSERT_EQ(weft_duplex(0, &a, &b), -EINVAL);
+    ASSERT_EQ(weft_duplex(1, NULL, &b), -EINVAL);
+}
+
+TEST(stream_in_memory_is_closed_under_its_reader)
+{
+    crew_each(closed_in_memory);
 }
