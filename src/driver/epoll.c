@@ -14,6 +14,7 @@
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not
  * connected yet reports it, too.
+ * Of descriptors that are neither socket nor pipe a short read says nothing: a terminal gives a line for each.
  * Threads: any.
  * Rejected: EPOLLEXCLUSIVE and a listener in every port (a connection is accepted once, by whoever waits for it); level-triggered (a
  * system call to be rid of what is not wanted now).
@@ -137,6 +138,7 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
         return weft__socket_recv_unix(fd, what->iov, what->count, cut);
     case WEFT__TAKE_SEND:
         return weft__socket_send(fd, what->iov, what->count);
+    case WEFT__TAKE_PIPE:
     case WEFT__TAKE_READ:
         return weft__pipe_read(fd, what->iov, what->count);
     case WEFT__TAKE_WRITE:
@@ -151,7 +153,9 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
 /* Of what moved bytes, and fewer than it could have: is there nothing more? */
 static bool means_drained(const struct weft__take *what, uint64_t seen, ssize_t moved, bool cut)
 {
-    if (what->kind == WEFT__TAKE_ACCEPT || what->kind == WEFT__TAKE_PEEK) return false;
+    if (what->kind == WEFT__TAKE_ACCEPT || what->kind == WEFT__TAKE_PEEK ||
+        what->kind == WEFT__TAKE_READ)
+        return false;
     if (moved <= 0 || (size_t)moved == what->bytes || cut) return false;
     return !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT));
 }

@@ -115,18 +115,30 @@ static weft_poll moves(weft_stream *stream, struct weft_io *io, const struct wef
 
 READS(read_tcp, WEFT__TAKE_RECV, WEFT__TAKE_PEEK)
 READS(read_unix, WEFT__TAKE_RECV_UNIX, WEFT__TAKE_PEEK)
-READS(read_file_at_all, WEFT__TAKE_READ, WEFT__TAKE_READ)
+READS(read_any_file, WEFT__TAKE_READ, WEFT__TAKE_READ)
+READS(read_any_pipe, WEFT__TAKE_PIPE, WEFT__TAKE_PIPE)
 WRITES(write_socket, WEFT__TAKE_SEND)
 WRITES(write_file, WEFT__TAKE_WRITE)
 
 /* A peek cannot be made of a pipe: what was read is gone from it. */
+static weft_poll refuses(ssize_t *ret)
+{
+    *ret = -EOPNOTSUPP;
+    return WEFT_READY;
+}
+
 static weft_poll read_file(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    if (!(flags & WEFT_IO_PEEK))
-        return read_file_at_all(stream, io, iov, count, flags, cx, ret, done);
-    *ret = -EOPNOTSUPP;
-    return WEFT_READY;
+    if (flags & WEFT_IO_PEEK) return refuses(ret);
+    return read_any_file(stream, io, iov, count, flags, cx, ret, done);
+}
+
+static weft_poll read_pipe(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    if (flags & WEFT_IO_PEEK) return refuses(ret);
+    return read_any_pipe(stream, io, iov, count, flags, cx, ret, done);
 }
 
 /* The end of a pipe that goes the other way. */
@@ -180,7 +192,7 @@ static int fd_of(weft_stream *stream)
 static const weft_stream_ops tables[] = {
     [WEFT__FDSTREAM_TCP] = {"tcp", read_tcp, write_socket, shut_socket, close_slot, fd_of},
     [WEFT__FDSTREAM_UNIX] = {"unix", read_unix, write_socket, shut_socket, close_slot, fd_of},
-    [WEFT__FDSTREAM_READER] = {"pipe", read_file, cannot, shut_file, close_slot, fd_of},
+    [WEFT__FDSTREAM_READER] = {"pipe", read_pipe, cannot, shut_file, close_slot, fd_of},
     [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_file, shut_file, close_slot, fd_of},
     [WEFT__FDSTREAM_FILE] = {"fd", read_file, write_file, shut_file, close_slot, fd_of},
 };
@@ -239,10 +251,12 @@ int weft_pipe(weft_stream **reader, weft_stream **writer)
     return 0;
 }
 
-static enum weft__fdstream_kind kind_of(int fd)
+/* Returns a kind; -EPROTOTYPE: a socket whose messages have ends. */
+static int kind_of(int fd)
 {
     struct weft__address addr;
     if (weft__socket_local(fd, &addr) < 0) return WEFT__FDSTREAM_FILE;
+    if (!weft__socket_is_stream(fd)) return -EPROTOTYPE;
     return weft__address_port(&addr) < 0 ? WEFT__FDSTREAM_UNIX : WEFT__FDSTREAM_TCP;
 }
 
@@ -251,6 +265,8 @@ int weft_stream_of_fd(int fd, weft_stream **into)
     struct weft__port *port = NULL;
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
+    int kind = kind_of(fd);
+    if (r == 0 && kind < 0) r = kind;
     if (r == 0) r = weft__fd_unblock(fd);
-    return r < 0 ? r : weft__fdstream_new(port, fd, kind_of(fd), into);
+    return r < 0 ? r : weft__fdstream_new(port, fd, (enum weft__fdstream_kind)kind, into);
 }

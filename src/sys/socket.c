@@ -116,6 +116,14 @@ int weft__socket_error(int fd)
     return r < 0 ? r : -error;
 }
 
+bool weft__socket_is_stream(int fd)
+{
+    int type = 0;
+    socklen_t bytes = sizeof(type);
+    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+    return r == 0 && type == SOCK_STREAM;
+}
+
 /* ---- options ---- */
 
 static const struct {

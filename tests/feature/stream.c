@@ -6,6 +6,11 @@
 #include "storm.h"
 #include "town.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 /* ---- echo, by both kinds of task ---- */
 
 static int echo(weft_stream *c)
@@ -458,4 +463,57 @@ static void closed_in_memory(struct crew *crew)
 TEST(stream_in_memory_is_closed_under_its_reader)
 {
     crew_each(closed_in_memory);
+}
+
+/* ---- terminals ---- */
+
+static int terminal(int *into)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0) return -1;
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    *into = slave;
+    return master;
+}
+
+/* A terminal gives one line for each read, however many there are: fewer bytes than asked for do not mean that it is drained. */
+static void lines(struct crew *crew)
+{
+    weft_stream *s;
+    char b[100];
+    int slave = -1;
+    (void)crew;
+    int master = terminal(&slave);
+    if (slave < 0) {
+        if (master >= 0) (void)close(master);
+        return; /* no terminals here */
+    }
+    ASSERT_OK(weft_stream_of_fd(slave, &s));
+    ASSERT_EQ(write(master, "one\ntwo\nthree\n", 14), 14);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 4);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 4);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 6);
+    weft_close(s);
+    ASSERT_OK(close(master));
+}
+
+TEST(stream_of_a_terminal_reads_all_lines)
+{
+    crew_each(lines);
+}
+
+static void no_datagrams(struct crew *crew)
+{
+    weft_stream *s;
+    int fds[2];
+    (void)crew;
+    ASSERT_OK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT_EQ(weft_stream_of_fd(fds[0], &s), -EPROTOTYPE);
+    ASSERT_OK(close(fds[0]));
+    ASSERT_OK(close(fds[1]));
+}
+
+TEST(stream_is_not_made_of_datagrams)
+{
+    crew_each(no_datagrams);
 }
