@@ -26,7 +26,7 @@ extern "C" {
 /* Watch a descriptor on the current runtime. Takes fd if it succeeds: weft_close(w) closes it. It should not block (O_NONBLOCK), unless
  * it is never read before it is readable. Context: anywhere.
  * Returns 0; -EPERM: the kernel has no readiness for it, a plain file or directory: those are always ready, and a job for weft_blocking; -EEXIST: it is
- * watched already; -EBADF; -EINVAL; -ENOMEM, -ENOSPC, -EMFILE; -ENXIO: there is no runtime; -ESHUTDOWN; -ECHILD. */
+ * watched already, where that can be told (by the same worker); -EBADF; -EINVAL; -ENOMEM, -ENOSPC, -EMFILE; -ENXIO: there is no runtime; -ESHUTDOWN; -ECHILD. */
 WEFT_API int weft_fd_open(int fd, weft_fd **into);
 
 /* Take the descriptor back, open as it is. Takes w if it succeeds. Never waits. Returns it; -EBUSY: somebody waits for it; -ECHILD. */

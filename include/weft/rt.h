@@ -63,12 +63,12 @@ WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
 /* The current one: of the running task, else the one entered, else the process's default; NULL: none. */
 WEFT_API weft_rt *weft_rt_current(void);
 
-/* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing, or until a timer is due. If its clock
- * stands (time.h), it does not wait for timers but moves the clock to them, by `timeout_ns` at most.
+/* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing, or until a timer is due or an fd has something. If its clock
+ * stands (time.h), it does not wait for timers but moves the clock to them, by `timeout_ns` at most; unless it has an fd: then it waits for that.
  * Returns how many polls were made; -EBUSY if it is being turned; -EINVAL for a runtime with workers; -ECHILD in the child of a fork. */
 WEFT_API int weft_rt_turn(weft_rt *rt, int64_t timeout_ns);
 
-/* An fd that is readable while there is something to run or a timer is due: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers; -ECHILD
+/* An fd that is readable while there is something to run, a timer is due, or something has come to an fd of the runtime's: for a foreign loop around weft_rt_turn. Borrowed. -EINVAL with workers; -ECHILD
  * in the child of a fork. */
 WEFT_API int weft_rt_fd(weft_rt *rt);
 

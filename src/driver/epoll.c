@@ -14,6 +14,7 @@
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not
  * connected yet reports it, too.
+ * Of descriptors that are neither socket nor pipe a short read says nothing: a terminal gives a line for each.
  * Threads: any.
  * Rejected: EPOLLEXCLUSIVE and a listener in every port (a connection is accepted once, by whoever waits for it); level-triggered (a
  * system call to be rid of what is not wanted now).

@@ -19,8 +19,8 @@ static struct weft__fdslot *slot_of(weft_fd *w)
 
 int weft_fd_open(int fd, weft_fd **into)
 {
-    struct weft__port *port;
-    struct weft__fdslot *slot;
+    struct weft__port *port = NULL;
+    struct weft__fdslot *slot = NULL;
     if (!into) return -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__driver_add(port, fd, &slot);

@@ -139,8 +139,9 @@ READS_ONLY(read_file, read_file_at_all)
 static weft_poll cannot(weft_stream *stream, struct weft_io *io, const struct iovec *iov, int count,
                         unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx, (void)done;
+    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx;
     *ret = -EBADF;
+    *done = 0;
     return WEFT_READY;
 }
 
@@ -212,7 +213,7 @@ bool weft__fdstream_is(const weft_stream *stream, enum weft__fdstream_kind kind)
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,
                        weft_stream **into)
 {
-    struct weft__fdslot *slot;
+    struct weft__fdslot *slot = NULL;
     int r = weft__driver_add(port, fd, &slot);
     if (r == 0) *into = weft__fdstream_of(slot, kind);
     return r;
@@ -221,7 +222,7 @@ int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind
 int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2],
                         weft_stream *into[2])
 {
-    struct weft__port *port;
+    struct weft__port *port = NULL;
     weft_stream *first = NULL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__fdstream_new(port, fds[0], kinds[0], &first);
@@ -245,8 +246,8 @@ int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2
 int weft_pipe(weft_stream **reader, weft_stream **writer)
 {
     static const enum weft__fdstream_kind kinds[] = {WEFT__FDSTREAM_READER, WEFT__FDSTREAM_WRITER};
-    weft_stream *ends[2];
-    int fds[2];
+    weft_stream *ends[2] = {NULL};
+    int fds[2] = {-1, -1};
     if (!reader || !writer) return -EINVAL;
     int r = weft__pipe_open(fds);
     if (r == 0) r = weft__fdstream_pair(fds, kinds, ends);
@@ -256,18 +257,22 @@ int weft_pipe(weft_stream **reader, weft_stream **writer)
     return 0;
 }
 
-static enum weft__fdstream_kind kind_of(int fd)
+/* Returns a kind; -EPROTOTYPE: a socket whose messages have ends. */
+static int kind_of(int fd)
 {
     struct weft__address addr;
     if (weft__socket_local(fd, &addr) < 0) return WEFT__FDSTREAM_FILE;
+    if (!weft__socket_is_stream(fd)) return -EPROTOTYPE;
     return weft__address_port(&addr) < 0 ? WEFT__FDSTREAM_UNIX : WEFT__FDSTREAM_TCP;
 }
 
 int weft_stream_of_fd(int fd, weft_stream **into)
 {
-    struct weft__port *port;
+    struct weft__port *port = NULL;
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
+    int kind = kind_of(fd);
+    if (r == 0 && kind < 0) r = kind;
     if (r == 0) r = weft__fd_unblock(fd);
-    return r < 0 ? r : weft__fdstream_new(port, fd, kind_of(fd), into);
+    return r < 0 ? r : weft__fdstream_new(port, fd, (enum weft__fdstream_kind)kind, into);
 }

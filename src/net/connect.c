@@ -52,8 +52,8 @@ static int begins(struct weft_tcp_connect *f)
 {
     const weft_net_opts *opts = f->opts ? f->opts : &no_opts;
     struct weft__address addr;
-    struct weft__port *port;
-    int fd;
+    struct weft__port *port = NULL;
+    int fd = -1;
     int r = weft__address_parse(f->address, &addr);
     if (r == 0) r = weft__driver_here(opts->rt, false, &port);
     if (r == 0) r = weft__socket_open(&addr, &fd);
@@ -133,7 +133,7 @@ static weft_poll unix_ends(struct weft_unix_connect *f, int ret)
 
 static weft_poll unix_connected(struct weft_unix_connect *f)
 {
-    struct weft__port *port;
+    struct weft__port *port = NULL;
     int r = weft__driver_here(f->opts ? f->opts->rt : NULL, false, &port);
     if (r == 0) r = weft__fdstream_new(port, f->weft__fd - 1, WEFT__FDSTREAM_UNIX, f->into);
     return unix_ends(f, r);
@@ -141,8 +141,8 @@ static weft_poll unix_connected(struct weft_unix_connect *f)
 
 static int unix_opens(struct weft_unix_connect *f, const struct weft__address *addr)
 {
-    struct weft__port *port;
-    int fd;
+    struct weft__port *port = NULL;
+    int fd = -1;
     if (f->weft__fd > 0) return 0;
     int r = weft__driver_here(f->opts ? f->opts->rt : NULL, false, &port);
     if (r == 0) r = weft__socket_open(addr, &fd);
@@ -199,8 +199,8 @@ int weft__unix_connect(const char *path, weft_stream **into)
 int weft_unix_pair(weft_stream **a, weft_stream **b)
 {
     static const enum weft__fdstream_kind kinds[] = {WEFT__FDSTREAM_UNIX, WEFT__FDSTREAM_UNIX};
-    weft_stream *ends_of[2];
-    int fds[2];
+    weft_stream *ends_of[2] = {NULL};
+    int fds[2] = {-1, -1};
     if (!a || !b) return -EINVAL;
     int r = weft__socket_pair(fds);
     if (r == 0) r = weft__fdstream_pair(fds, kinds, ends_of);

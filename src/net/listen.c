@@ -40,8 +40,8 @@ static int listen_on(int fd, const weft_net_opts *opts, const struct weft__addre
 /* Takes fd if it succeeds. */
 static int new_listener(const weft_net_opts *opts, int fd, bool tcp, weft_listener **into)
 {
-    struct weft__port *port;
-    struct weft__fdslot *slot;
+    struct weft__port *port = NULL;
+    struct weft__fdslot *slot = NULL;
     int r = weft__driver_here(opts->rt, false, &port);
     if (r == 0) r = weft__driver_add(port, fd, &slot);
     if (r < 0) return r;
@@ -58,7 +58,7 @@ static int listen_at(const weft_net_opts *opts, const struct weft__address *addr
                      weft_listener **into)
 {
     static const weft_net_opts none;
-    int fd;
+    int fd = -1;
     if (!opts) opts = &none;
     if (opts->backlog < 0 || opts->keepalive_s < 0) return -EINVAL;
     int r = weft__socket_open(addr, &fd);

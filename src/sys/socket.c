@@ -7,10 +7,9 @@
 #include "base/fault.h"
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <netinet/in.h> /* and sys/socket.h, by a name that is not ours */
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define KIND (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 
@@ -42,7 +41,7 @@ int weft__socket_open(const struct weft__address *like, int *into)
 
 int weft__socket_pair(int into[2])
 {
-    int pair[2];
+    int pair[2] = {-1, -1};
     int r = (int)CALL(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, KIND, 0, pair));
     if (r < 0) return r;
     memcpy(into, pair, sizeof(pair));
@@ -61,7 +60,7 @@ int weft__socket_listen(int fd, int backlog)
 
 int weft__socket_accept(int fd, struct weft__address *from, int *into)
 {
-    socklen_t bytes = sizeof(from->data);
+    socklen_t bytes = WEFT__ADDRESS_BYTES;
     struct sockaddr *peer = from ? (struct sockaddr *)(void *)from->data : NULL;
     int got = (int)CALL(WEFT__FAULT_ACCEPT, accept4(fd, peer, from ? &bytes : NULL,
                                                     SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -115,6 +114,14 @@ int weft__socket_error(int fd)
     socklen_t bytes = sizeof(error);
     int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
     return r < 0 ? r : -error;
+}
+
+bool weft__socket_is_stream(int fd)
+{
+    int type = 0;
+    socklen_t bytes = sizeof(type);
+    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+    return r == 0 && type == SOCK_STREAM;
 }
 
 /* ---- options ---- */

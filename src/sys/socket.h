@@ -52,6 +52,9 @@ enum weft__socket_half { WEFT__HALF_READ, WEFT__HALF_WRITE };
 /* Returns 0; -ENOTCONN. */
 int weft__socket_shutdown(int fd, enum weft__socket_half half);
 
+/* Bytes, and no messages that have ends? */
+bool weft__socket_is_stream(int fd);
+
 /* The error that the socket has kept, taken out of it. Returns 0: none; or it. */
 int weft__socket_error(int fd);
 

@@ -44,7 +44,8 @@ static void starves(struct crew *crew)
     (void)crew;
     for (int i = 0; i < 4; i++) {
         struct town_gate gate;
-        weft_stream *a, *b;
+        weft_stream *a = NULL;
+        weft_stream *b = NULL;
         int r = 1;
         town_open(&gate);
         ASSERT_OK(weft_tcp_connect(gate.address, &a));
@@ -98,7 +99,8 @@ static void starved_and_stopped(struct crew *crew)
     (void)crew;
     for (int i = 0; i < 4; i++) {
         struct town_gate gate;
-        weft_stream *a, *b;
+        weft_stream *a = NULL;
+        weft_stream *b = NULL;
         int r = 1;
         town_open(&gate);
         ASSERT_OK(weft_tcp_connect(gate.address, &a));
@@ -131,7 +133,8 @@ static void aborted(struct crew *crew)
     (void)crew;
     town_open(&gate);
     for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
-        weft_stream *a, *b;
+        weft_stream *a = NULL;
+        weft_stream *b = NULL;
         int r = 1;
         ASSERT_OK(weft_tcp_connect(gate.address, &a));
         weft__fault_arm(WEFT__FAULT_ACCEPT, 1, 3, passed[i]);
@@ -381,7 +384,7 @@ static int echoes(weft_stream *c)
     char b[64];
     ssize_t n;
     while ((n = weft_read(c, b, sizeof b)) > 0)
-        if ((n = weft_write_all(c, b, (size_t)n)) < 0) break;
+        if (weft_write_all(c, b, (size_t)n) < 0) break;
     weft_close(c);
     return 0;
 }

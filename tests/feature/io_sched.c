@@ -165,14 +165,28 @@ struct rescue {
     struct stuck stuck;
 };
 
+static uint32_t users_of(weft_stream *s)
+{
+    const struct weft__fdslot *slot =
+        weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
+    return load_relaxed(&slot->users); /* relaxed: a look */
+}
+
 static int opens_here(struct rescue *r)
 {
     return weft_unix_pair(&r->pair[0], &r->pair[1]);
 }
 
+static const struct weft__port *port_of(weft_stream *s)
+{
+    return weft__container_of((void **)(void *)s, struct weft__fdslot, face[0])->port;
+}
+
+/* A plain wait, which holds its worker; 1: it is not the one with the fd. */
 static int blocks(struct rescue *r)
 {
-    stuck_here(&r->stuck); /* a plain wait, which holds its worker */
+    if (weft__here()->worker->shard->port != port_of(r->pair[1])) return 1;
+    stuck_here(&r->stuck);
     return 0;
 }
 
@@ -196,8 +210,15 @@ TEST(io_behind_a_poll_that_does_not_end)
         ASSERT_OK(weft_join(opener, &r));
         ASSERT_OK(r);
         weft_task *reader = weft_go(frees, &rescue);
-        weft_task *blocker = weft_go_as((.pinned = true), blocks, &rescue);
-        stuck_until(&rescue.stuck, 1);
+        CREW_UNTIL(users_of(rescue.pair[1]) &
+                   WEFT__USE_READER); /* it waits: its task is nobody's */
+        weft_task *blocker;
+        for (;;) { /* pinned tasks from outside go to the workers in turns */
+            blocker = weft_go_as((.pinned = true), blocks, &rescue);
+            CREW_UNTIL(weft_done(blocker) || stuck_came(&rescue.stuck) > 0);
+            if (stuck_came(&rescue.stuck) > 0) break;
+            ASSERT_OK(weft_join(blocker, &r));
+        }
         ASSERT_EQ(write(weft_stream_fd(rescue.pair[0]), "x", 1), 1);
         ASSERT_OK(weft_join(reader, &r));
         ASSERT_OK(r);

@@ -6,6 +6,11 @@
 #include "storm.h"
 #include "town.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 /* ---- echo, by both kinds of task ---- */
 
 static int echo(weft_stream *c)
@@ -48,12 +53,13 @@ static weft_task *echoer(weft_stream *c, bool stackless)
 static void echoes(struct crew *crew)
 {
     (void)crew;
-    for (int i = 0; i < 4; i++) {
+    static const enum town_kind kinds[] = {TOWN_TCP, TOWN_UNIX, TOWN_MEMORY};
+    for (int i = 0; i < 6; i++) {
         weft_stream *pair[2];
         unsigned char out[1000], in[1000];
         int r = 1;
-        town_pair(i % 2 ? TOWN_TCP : TOWN_UNIX, pair);
-        weft_task *task = echoer(pair[1], i / 2);
+        town_pair(kinds[i % 3], pair);
+        weft_task *task = echoer(pair[1], i / 3);
         for (uint64_t k = 0; k < 20; k++) {
             town_fill(out, sizeof out, k);
             ASSERT_EQ(weft_write_all(pair[0], out, sizeof out), sizeof out);
@@ -196,9 +202,10 @@ TEST(stream_ends_when_its_peer_closes)
 static void half_closes(struct crew *crew)
 {
     (void)crew;
-    for (int kind = TOWN_TCP; kind <= TOWN_UNIX; kind++) {
+    for (int kind = 0; kind < TOWN_KINDS; kind++) {
         weft_stream *pair[2];
         char b[10];
+        if (kind == TOWN_PIPE) continue;
         town_pair((enum town_kind)kind, pair);
         ASSERT_OK(weft_shutdown(pair[0]));
         ASSERT_EQ(weft_read(pair[1], b, sizeof b), 0);
@@ -396,7 +403,7 @@ static void long_lists(struct crew *crew)
     town_pair(TOWN_TCP, pair);
     town_fill(out, sizeof out, 5);
     for (size_t i = 0; i < PARTS; i++)
-        iov[i] = (struct iovec){out + i * LEN, i == 10 ? LEN : LEN};
+        iov[i] = (struct iovec){out + i * LEN, LEN};
     ASSERT_EQ(weft_writev_all(pair[0], iov, PARTS), sizeof out);
     ASSERT_EQ(weft_read_exact(pair[1], in, sizeof in), sizeof in);
     town_check(in, sizeof in, 5);
@@ -409,4 +416,104 @@ static void long_lists(struct crew *crew)
 TEST(stream_writes_long_lists)
 {
     crew_each(long_lists);
+}
+
+/* ---- in memory ---- */
+
+static int reads_ten(weft_stream *s)
+{
+    char b[10];
+    ssize_t n;
+    while ((n = weft_read_exact(s, b, sizeof b)) == -EBUSY)
+        (void)weft_yield();
+    return (int)n;
+}
+
+/* Closed under its own reader, and under its own writer: both are answered. */
+static void closed_in_memory(struct crew *crew)
+{
+    static const char block[3000];
+    weft_stream *a, *b;
+    int r = 1;
+    (void)crew;
+    ASSERT_OK(weft_duplex(100, &a, &b));
+    ASSERT_EQ(weft_write(b, "x", 1), 1);
+    weft_task *reader = weft_go(reads_ten, a);
+    ASSERT_EQ(weft_write(a, block, sizeof block), 100); /* what fits */
+    char c;
+    do { /* until the reader has the byte, and waits for more */
+        struct weft_peek look;
+        struct weft_yield once;
+        (void)weft_select_biased(weft_arm(look, weft_peek, a, &c, 1), weft_arm(once, weft_yield));
+        r = (int)look.ret;
+    } while (r != -EBUSY);
+    weft_close(a);
+    ASSERT_OK(weft_join(reader, &r));
+    ASSERT_EQ(r, -EBADF);
+    char rest[200];
+    ASSERT_EQ(weft_read(b, rest, sizeof rest), 100); /* what was written before the end */
+    ASSERT_EQ(weft_read(b, rest, sizeof rest), 0);
+    ASSERT_EQ(weft_write(b, "x", 1), -EPIPE);
+    ASSERT_EQ(weft_stream_fd(b), -EOPNOTSUPP);
+    weft_close(b);
+    ASSERT_EQ(weft_duplex(0, &a, &b), -EINVAL);
+    ASSERT_EQ(weft_duplex(1, NULL, &b), -EINVAL);
+}
+
+TEST(stream_in_memory_is_closed_under_its_reader)
+{
+    crew_each(closed_in_memory);
+}
+
+/* ---- terminals ---- */
+
+static int terminal(int *into)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0) return -1;
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    *into = slave;
+    return master;
+}
+
+/* A terminal gives one line for each read, however many there are: fewer bytes than asked for do not mean that it is drained. */
+static void lines(struct crew *crew)
+{
+    weft_stream *s;
+    char b[100];
+    int slave = -1;
+    (void)crew;
+    int master = terminal(&slave);
+    if (slave < 0) {
+        if (master >= 0) (void)close(master);
+        return; /* no terminals here */
+    }
+    ASSERT_OK(weft_stream_of_fd(slave, &s));
+    ASSERT_EQ(write(master, "one\ntwo\nthree\n", 14), 14);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 4);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 4);
+    ASSERT_EQ(weft_read(s, b, sizeof b), 6);
+    weft_close(s);
+    ASSERT_OK(close(master));
+}
+
+TEST(stream_of_a_terminal_reads_all_lines)
+{
+    crew_each(lines);
+}
+
+static void no_datagrams(struct crew *crew)
+{
+    weft_stream *s;
+    int fds[2];
+    (void)crew;
+    ASSERT_OK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT_EQ(weft_stream_of_fd(fds[0], &s), -EPROTOTYPE);
+    ASSERT_OK(close(fds[0]));
+    ASSERT_OK(close(fds[1]));
+}
+
+TEST(stream_is_not_made_of_datagrams)
+{
+    crew_each(no_datagrams);
 }

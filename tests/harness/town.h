@@ -28,14 +28,16 @@ static inline void town_open(struct town_gate *gate)
     ASSERT_GE(weft_addr_print(&addr, gate->address, sizeof(gate->address)), 1);
 }
 
-enum town_kind { TOWN_TCP, TOWN_UNIX, TOWN_PIPE, TOWN_KINDS };
+enum town_kind { TOWN_TCP, TOWN_UNIX, TOWN_PIPE, TOWN_MEMORY, TOWN_KINDS };
 
-/* Bytes that go into [0] come out of [1]; by the first two kinds also the other way round. Called by a fiber or a thread. */
+/* Bytes that go into [0] come out of [1]; all but the pipe go the other way round, too. Called by a fiber or a thread. */
 static inline void town_pair(enum town_kind kind, weft_stream *into[2])
 {
     struct town_gate gate;
     if (kind == TOWN_UNIX) {
         ASSERT_OK(weft_unix_pair(&into[0], &into[1]));
+    } else if (kind == TOWN_MEMORY) {
+        ASSERT_OK(weft_duplex(1000, &into[0], &into[1]));
     } else if (kind == TOWN_PIPE) {
         ASSERT_OK(weft_pipe(&into[1], &into[0]));
     } else {
