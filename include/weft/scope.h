@@ -128,7 +128,8 @@ WEFT_API weft_pollfn weft_scope_join_poll;
  * In a scope with a limit that is full a fiber or thread waits for room, and may answer -ECANCELED or -ETIME then; -EDEADLK if the
  * caller is the one child there may be. The try forms, and all forms inside a stackless poll, answer -EAGAIN instead; there
  *     weft_await(f->room, weft_scope_room, &f->clients)
- * waits. It promises nothing where several spawn: then who gets -EAGAIN waits again. */
+ * waits. It promises nothing where several spawn: then who gets -EAGAIN waits again. Children that all wait for room among
+ * themselves wait until they are cancelled: where children start siblings in a scope with a limit, they try. */
 WEFT_API int weft__scope_new(weft_scope *scope, const struct weft_site *site,
                              const weft_spawn_opts *opts, bool waits, weft_task **into);
 WEFT_API void weft__scope_start(weft_task *task);

@@ -152,6 +152,7 @@ static void count_down_unlock(struct weft__kin *kin)
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
     uint32_t count = count_of(kin) - 1;
 
+    weft_assert(count != UINT32_MAX); /* more end than have begun: the scope was made anew under its children */
     count_set(kin, count);
     if (count == 0) turns_to_all(kin, &kin->ends, &chain);
     if (has_room(kin)) (void)weft__waitlist_give_turn(&kin->list, &chain);

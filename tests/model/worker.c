@@ -218,6 +218,11 @@ bool weft__stack_sizes_are_warm(struct weft__stack_sizes *sizes, size_t keep) { 
 bool weft__worker_has_due(const struct weft__worker *w) { (void)w; return false; }
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit) { (void)rt; (void)limit; return false; }
 void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure) { (void)unread; (void)site; (void)failure; unreached(); }
+bool weft__kin_fails(struct weft__kin *kin, int failure) { (void)kin; (void)failure; unreached(); return false; }
+void weft__kin_wins(struct weft__kin *kin) { (void)kin; unreached(); }
+void weft__kin_leave(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
+void weft__kin_unlink(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
+void weft__kin_count_down(struct weft__kin *kin) { (void)kin; unreached(); }
 void weft__watchers_wake(const struct weft_task *child, const struct weft__sched *sched) { (void)child; (void)sched; unreached(); }
 void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }
 void weft__orphan_returns(void) { unreached(); __builtin_trap(); }
