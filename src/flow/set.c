@@ -168,7 +168,11 @@ int weft__set_wait_try(struct weft__set_wait *w)
 
     weft__set_lock(w->set);
     int r = w->look(w, false);
-    weft__set_unlock(w->set, &chain);
+    if (r == -EAGAIN) {
+        weft__waitlist_unlock(&w->set->list); /* nothing has changed */
+    } else {
+        weft__set_unlock(w->set, &chain);
+    }
     return r;
 }
 
