@@ -53,7 +53,8 @@ typedef struct weft_set {
  *     weft_set_go(set, fn, args...)             weft_set_spawn(set, fn, args...)             wait while the set is full
  *     weft_set_try_go(set, fn, args...)         weft_set_try_spawn(set, fn, args...)         -EAGAIN: it is, or others wait
  *     weft_set_permit_go(set, fn, args...)      weft_set_permit_spawn(set, fn, args...)      spend what weft_set_reserve gave
- * and each of them with `_as` and options in front: weft_set_go_as((.name = "db"), set, fn, args...).
+ * and each of them with `_as` and options in front: weft_set_go_as((.name = "db"), set, fn, args...); those that wait and those that try also with `_ref`:
+ *     weft_set_go_ref(&task, set, fn, args...)  gives a reference beside, for weft_cancel, weft_wait and weft_task_id of this one; ended by weft_unref
  *
  * Start a task as weft_go or weft_spawn do, as a member. Arguments are evaluated when there is a place, not before.
  * Context: anywhere; the first two are calls of fibers and threads. A frame is larger by 80 bytes than that of a plain spawn.
@@ -167,8 +168,10 @@ WEFT_API void weft__set_done(weft_set *set);
 
 /* ---- private: what the macros stand on --------------------------------------------------------------------------------------- */
 
-/* Makes a task of a site that has room for a member a member of the set, or gives the place back. 0; or why there is no task. */
-WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts *opts);
+/* Makes a task of a site that has room for a member a member of the set, or gives the place back. `ref`, unless it is NULL, gets a reference. 0; or why there is
+ * no task. */
+WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts *opts,
+                           weft_task **ref);
 
 /* A member's frame: what the function needs, and behind it what its set does. */
 #define WEFT__MEMBER_BYTES        80
@@ -204,27 +207,38 @@ WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts
 
 #define weft_set_go(set, ...) weft_set_go_as((), set, __VA_ARGS__)
 #define weft_set_go_as(opts, set, ...)                                                             \
-    WEFT__SET_GO(__COUNTER__, WEFT__SET_WAITS, "weft_set_go()", opts, set, __VA_ARGS__)
+    WEFT__SET_GO(__COUNTER__, WEFT__SET_WAITS, "weft_set_go()", WEFT__NO_REF, opts, set,           \
+                 __VA_ARGS__)
+#define weft_set_go_ref(ref, set, ...)                                                             \
+    WEFT__SET_GO(__COUNTER__, WEFT__SET_WAITS, "weft_set_go_ref()", ref, (), set, __VA_ARGS__)
 #define weft_set_try_go(set, ...) weft_set_try_go_as((), set, __VA_ARGS__)
 #define weft_set_try_go_as(opts, set, ...)                                                         \
-    WEFT__SET_GO(__COUNTER__, WEFT__SET_TRIES, "", opts, set, __VA_ARGS__)
+    WEFT__SET_GO(__COUNTER__, WEFT__SET_TRIES, "", WEFT__NO_REF, opts, set, __VA_ARGS__)
+#define weft_set_try_go_ref(ref, set, ...)                                                         \
+    WEFT__SET_GO(__COUNTER__, WEFT__SET_TRIES, "", ref, (), set, __VA_ARGS__)
 #define weft_set_permit_go(set, ...) weft_set_permit_go_as((), set, __VA_ARGS__)
 #define weft_set_permit_go_as(opts, set, ...)                                                      \
-    WEFT__SET_GO(__COUNTER__, WEFT__SET_SPENDS, "", opts, set, __VA_ARGS__)
+    WEFT__SET_GO(__COUNTER__, WEFT__SET_SPENDS, "", WEFT__NO_REF, opts, set, __VA_ARGS__)
 
 #define WEFT__SET_GO(...) WEFT__SET_GO_(__VA_ARGS__)
+#define WEFT__NO_REF      ((weft_task **)0)
 
 #ifndef __cplusplus
 
 #define weft_set_spawn(set, ...) weft_set_spawn_as((), set, __VA_ARGS__)
 #define weft_set_spawn_as(opts, set, ...)                                                          \
-    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_WAITS, "weft_set_spawn()", opts, set, __VA_ARGS__)
+    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_WAITS, "weft_set_spawn()", WEFT__NO_REF, opts, set,     \
+                    __VA_ARGS__)
+#define weft_set_spawn_ref(ref, set, ...)                                                          \
+    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_WAITS, "weft_set_spawn_ref()", ref, (), set, __VA_ARGS__)
 #define weft_set_try_spawn(set, ...) weft_set_try_spawn_as((), set, __VA_ARGS__)
 #define weft_set_try_spawn_as(opts, set, ...)                                                      \
-    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_TRIES, "", opts, set, __VA_ARGS__)
+    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_TRIES, "", WEFT__NO_REF, opts, set, __VA_ARGS__)
+#define weft_set_try_spawn_ref(ref, set, ...)                                                      \
+    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_TRIES, "", ref, (), set, __VA_ARGS__)
 #define weft_set_permit_spawn(set, ...) weft_set_permit_spawn_as((), set, __VA_ARGS__)
 #define weft_set_permit_spawn_as(opts, set, ...)                                                   \
-    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_SPENDS, "", opts, set, __VA_ARGS__)
+    WEFT__SET_SPAWN(__COUNTER__, WEFT__SET_SPENDS, "", WEFT__NO_REF, opts, set, __VA_ARGS__)
 
 #define WEFT__SET_SPAWN(...) WEFT__SET_SPAWN_(__VA_ARGS__)
 
@@ -283,7 +297,7 @@ WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts
         weft__task##n;                                                                             \
     })
 
-#define WEFT__SET_GO_(n, ENTER, what, opts, set, fn, ...)                                          \
+#define WEFT__SET_GO_(n, ENTER, what, ref, opts, set, fn, ...)                                     \
     __extension__({                                                                                \
         WEFT__SET_TAKES(set, __typeof__((fn)(__VA_ARGS__)), fn);                                   \
         weft_set *weft__set##n = weft_set_of(set);                                                 \
@@ -293,11 +307,11 @@ WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts
             weft__r##n = weft__set_add(                                                            \
                 weft__set##n,                                                                      \
                 WEFT__GO_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),             \
-                weft__opts##n);                                                                    \
+                weft__opts##n, ref);                                                               \
         }                                                                                          \
         weft__r##n;                                                                                \
     })
-#define WEFT__SET_SPAWN_(n, ENTER, what, opts, set, fn, ...)                                       \
+#define WEFT__SET_SPAWN_(n, ENTER, what, ref, opts, set, fn, ...)                                  \
     __extension__({                                                                                \
         WEFT__SET_TAKES(set, WEFT__RET(fn), fn);                                                   \
         weft_set *weft__set##n = weft_set_of(set);                                                 \
@@ -307,7 +321,7 @@ WEFT_API int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts
             weft__r##n = weft__set_add(                                                            \
                 weft__set##n,                                                                      \
                 WEFT__SPAWN_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),          \
-                weft__opts##n);                                                                    \
+                weft__opts##n, ref);                                                               \
         }                                                                                          \
         weft__r##n;                                                                                \
     })
@@ -375,7 +389,7 @@ template <class Of, class R> struct weft__set_takes {
             WEFT__GO_SITE_AND(more, WEFT__TEXT(WEFT__FIRST(__VA_ARGS__)), weft__kind##n);          \
         weft__go_cpp(&weft__site##n, weft__bind(__VA_ARGS__), opts);                               \
     })
-#define WEFT__SET_GO_(n, ENTER, what, opts, set, ...)                                              \
+#define WEFT__SET_GO_(n, ENTER, what, ref, opts, set, ...)                                         \
     __extension__({                                                                                \
         static_assert(weft__set_takes<std::remove_pointer<decltype((set)->weft_of)>::type,         \
                                       decltype(weft__result_of(WEFT__FIRST(__VA_ARGS__)))>::ok,    \
@@ -386,7 +400,7 @@ template <class Of, class R> struct weft__set_takes {
             const weft_spawn_opts weft__opts##n = weft_spawn_opts WEFT__BRACED opts;               \
             weft__r##n = weft__set_add(                                                            \
                 weft__set##n, WEFT__GO_AND(n, WEFT__MEMBER_BYTES, &weft__opts##n, __VA_ARGS__),    \
-                &weft__opts##n);                                                                   \
+                &weft__opts##n, ref);                                                              \
         }                                                                                          \
         weft__r##n;                                                                                \
     })

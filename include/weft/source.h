@@ -19,6 +19,7 @@
 #ifndef WEFT_SOURCE_H
 #define WEFT_SOURCE_H
 
+#include <weft/cast.h>
 #include <weft/chan.h>
 #include <weft/delay.h>
 #include <weft/set.h>
@@ -95,6 +96,21 @@ struct weft_from_generator {
     const void *weft__item;
 };
 WEFT_API weft_source_poll weft__from_generator_poll;
+
+/* weft_from_broadcast(cast, &at), weft_from_watch(watch, &seen): what a cursor hears or sees (cast.h), which is borrowed as long as the source; -EOVERFLOW is an
+ * answer of a pull, and at.missed says how many are gone. (weft_pull takes neither: there would be no cursor.) */
+struct weft_from_cast {
+    weft_source source;
+    void *weft__cast;
+    weft_cursor *weft__at;
+    struct weft_broadcast_recv weft__recv; /* of a watch the same by another name */
+};
+WEFT_API void weft__from_cast_init(struct weft_from_cast *source, weft_cast *cast, weft_cursor *at,
+                                   size_t bytes, bool watches);
+#define weft_from_broadcast(cast, at)                                                              \
+    weft__from_cast(WEFT__CAST(cast), at, sizeof(*(cast)->weft_of), false)
+#define weft_from_watch(watch, seen)                                                               \
+    weft__from_cast(WEFT__CAST(watch), seen, sizeof(*(watch)->weft_of), true)
 
 /* ---- sources around others --------------------------------------------------------------------------------------------------------
  *
@@ -250,6 +266,14 @@ static inline struct weft_throttle weft__throttle(weft_source *of, weft_time ns)
 {
     struct weft_throttle source;
     weft__throttle_init(&source, of, ns);
+    return source;
+}
+
+static inline struct weft_from_cast weft__from_cast(weft_cast *cast, weft_cursor *at, size_t bytes,
+                                                    bool watches)
+{
+    struct weft_from_cast source;
+    weft__from_cast_init(&source, cast, at, bytes, watches);
     return source;
 }
 

@@ -168,7 +168,11 @@ int weft__set_wait_try(struct weft__set_wait *w)
 
     weft__set_lock(w->set);
     int r = w->look(w, false);
-    weft__set_unlock(w->set, &chain);
+    if (r == -EAGAIN) {
+        weft__waitlist_unlock(&w->set->list); /* nothing has changed */
+    } else {
+        weft__set_unlock(w->set, &chain);
+    }
     return r;
 }
 
@@ -231,7 +235,7 @@ void weft__set_permit_drop(weft_set *set)
     weft__set_unlock(s, &chain);
 }
 
-int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts *opts)
+int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts *opts, weft_task **ref)
 {
     struct weft__set *s = weft__set_of(set);
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
@@ -242,6 +246,7 @@ int weft__set_add(weft_set *set, weft_task *task, const weft_spawn_opts *opts)
     }
     struct weft__member *member = weft__behind_frame(task, sizeof(*member));
     weft__member_init(member, task, s, &weft__set_member_ops);
+    if (ref) *ref = weft_ref(task); /* before it can be taken out */
     weft__set_lock(s);
     weft_assert(s->running > 0); /* a place was reserved */
     weft__set_enlist(s, member, &chain);

@@ -127,6 +127,45 @@ void weft__from_init(struct weft_from *source, int kind, void *from, size_t byte
         .weft__pull = {.from = from, .bytes = bytes, .kind = kind}};
 }
 
+/* The two leaves of a cursor have one shape. */
+_Static_assert(sizeof(struct weft_broadcast_recv) == sizeof(struct weft_watch_changed), "as said");
+_Static_assert(offsetof(struct weft_broadcast_recv, into) ==
+                   offsetof(struct weft_watch_changed, into),
+               "as said");
+
+static weft_poll cast_poll(weft_source *source, void *into, weft_cx *cx, weft_pollfn *leaf)
+{
+    struct weft_from_cast *f = weft__container_of(source, struct weft_from_cast, source);
+    struct weft_broadcast_recv *recv = &f->weft__recv;
+
+    if (!recv->weft__at)
+        *recv =
+            (struct weft_broadcast_recv){.cast = f->weft__cast, .at = f->weft__at, .into = into};
+    if (leaf(recv, cx) == WEFT_PENDING) return WEFT_PENDING;
+    source->ret = recv->ret;
+    return WEFT_READY;
+}
+
+static weft_poll broadcast_poll(weft_source *source, void *into, weft_cx *cx)
+{
+    return cast_poll(source, into, cx, weft_broadcast_recv_poll);
+}
+
+static weft_poll watch_poll(weft_source *source, void *into, weft_cx *cx)
+{
+    return cast_poll(source, into, cx, weft_watch_changed_poll);
+}
+
+void weft__from_cast_init(struct weft_from_cast *source, weft_cast *cast, weft_cursor *at,
+                          size_t bytes, bool watches)
+{
+    *source = (struct weft_from_cast){.source = {.poll = watches ? watch_poll : broadcast_poll,
+                                                 .item_bytes = bytes,
+                                                 .weft__probes = WEFT__SOURCE_PROBES},
+                                      .weft__cast = cast,
+                                      .weft__at = at};
+}
+
 /* A generator knows no probe; weft__source_poll sees to it. */
 weft_poll weft__from_generator_poll(weft_source *source, void *into, weft_cx *cx)
 {

@@ -403,13 +403,12 @@ static void freed_while_one_waits(void *unused)
 {
     weft_rt *rt;
     int_delay *queue;
-    int r;
     (void)unused;
     if (weft_rt_new(&(weft_rt_opts){.workers = -1, .paused = true}, &rt) < 0) _exit(2);
     (void)weft_rt_enter(rt);
     if (weft_delay_new(&queue) < 0) _exit(3);
     weft_task *task = weft_go(waits_for_one, queue);
-    while ((r = weft_rt_turn(rt, 0)) > 0) {
+    while (weft_rt_turn(rt, 0) > 0) {
     }
     weft_delay_free(queue);
     (void)weft_detach(task);

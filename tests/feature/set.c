@@ -462,6 +462,92 @@ static int cancels_all(void)
     return 0;
 }
 
+/* Some have ended by then: all come out, those with what they had. */
+static int cancels_some(void)
+{
+    int_set set = {0};
+    int got;
+    int cancelled = 0;
+
+    for (int i = 1; i <= 10; i++)
+        ASSERT_OK(weft_set_spawn(&set, sleeps_for_too, i));
+    ASSERT_OK(weft_sleep(weft_ms(5) + 1));
+    weft_set_cancel(&set);
+    ASSERT_EQ(weft_set_len(&set), 10);
+    for (int i = 1; i <= 10; i++) {
+        ASSERT_EQ(weft_set_join_next(&set, &got), 1);
+        if (got < 0) cancelled++;
+        if (i <= 5) ASSERT_EQ(got, i);
+    }
+    ASSERT_EQ(cancelled, 5);
+    weft_set_done(&set);
+    return 0;
+}
+
+TEST(set_cancel_leaves_results_that_stand)
+{
+    each_paused(cancels_some);
+}
+
+/* Every other one is cancelled by its reference, and all are known by their ids. */
+static int refers_to_each(void)
+{
+    int_set set = {0};
+    weft_task *ref[16];
+    weft_task *task;
+    bool seen[16] = {false};
+    int got;
+
+    for (int i = 0; i < 16; i++) {
+        ASSERT_OK(i % 4 < 2 ? weft_set_go_ref(&ref[i], &set, sleeps_for, i)
+                            : weft_set_try_spawn_ref(&ref[i], &set, sleeps_for_too, i));
+        if (i % 2) weft_cancel(ref[i]);
+    }
+    while (weft_set_next(&set, &task) > 0) {
+        int which = 0;
+        while (weft_task_id(ref[which]) != weft_task_id(task))
+            which++;
+        ASSERT(!seen[which]);
+        seen[which] = true;
+        ASSERT_OK(weft_wait(ref[which])); /* it has ended */
+        ASSERT_OK(weft_join(task, &got));
+        ASSERT_EQ(got, which % 2 ? -ECANCELED : which);
+    }
+    for (int i = 0; i < 16; i++) {
+        ASSERT(seen[i]);
+        weft_unref(ref[i]);
+    }
+    weft_set_done(&set);
+    return 0;
+}
+
+TEST(set_gives_references_to_members)
+{
+    each_paused(refers_to_each);
+}
+
+/* Taken out when the runtime is gone: what stop has cancelled. */
+TEST(set_outlives_its_runtime)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        int_set set = {0};
+        int got = 0;
+        int count = 0;
+        crew_start(&crew, crew_sizes[i]);
+        for (int n = 0; n < 20; n++)
+            ASSERT_OK(weft_set_spawn(&set, waits));
+        crew_stop(&crew);
+        ASSERT_EQ(weft_set_running(&set), 0);
+        while (weft_set_join_next(&set, &got) > 0) {
+            ASSERT_EQ(got, -ECANCELED);
+            count++;
+        }
+        ASSERT_EQ(count, 20);
+        weft_set_done(&set);
+    }
+}
+
 TEST(set_cancel_asks_all)
 {
     each_paused(cancels_all);

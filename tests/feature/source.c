@@ -229,6 +229,48 @@ TEST(source_functions_take_any)
     each_paused(over_and_around);
 }
 
+static int over_casts(void)
+{
+    typedef WEFT_BROADCAST(int) int_cast;
+    typedef WEFT_WATCH(int) int_watch;
+    int_cast *cast;
+    int_watch *watch;
+    weft_cursor at = {0};
+    weft_cursor seen = {0};
+    int got = 0;
+
+    ASSERT_OK(weft_broadcast_new(4, &cast));
+    struct weft_from_cast heard = weft_from_broadcast(cast, &at);
+    struct weft_filter odd = weft_filter(&heard.source, is_odd, NULL);
+    for (int i = 0; i < 6; i++)
+        ASSERT_OK(weft_broadcast_send(cast, &i));
+    ASSERT_EQ(weft_pull(&odd.source, &got), -EOVERFLOW); /* 0 and 1 are gone */
+    ASSERT_EQ(at.missed, 2);
+    ASSERT_OK(weft_broadcast_close(cast));
+    ASSERT_EQ(sums(&odd.source), 3 + 5);
+    weft_broadcast_free(cast);
+
+    int first = 8;
+    ASSERT_OK(weft_watch_new(&first, &watch));
+    struct weft_from_cast sight = weft_from_watch(watch, &seen);
+    ASSERT_EQ(weft_pull(&sight.source, &got), 1);
+    ASSERT_EQ(got, 8);
+    int r = 0;
+    WEFT_TIMEOUT(weft_ms(1)) r = weft_pull(&sight.source, &got);
+    ASSERT_EQ(r, -ETIME);
+    first = 9;
+    ASSERT_OK(weft_watch_set(watch, &first));
+    ASSERT_OK(weft_watch_close(watch));
+    ASSERT_EQ(sums(&sight.source), 9);
+    weft_watch_free(watch);
+    return 0;
+}
+
+TEST(source_over_broadcast_and_watch)
+{
+    each_paused(over_casts);
+}
+
 /* ---- a source of the program's own ------------------------------------------------------------------------------ */
 
 struct countdown {

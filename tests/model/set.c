@@ -38,6 +38,11 @@ void *weft__task_frame(weft_task *task)
     return task + 1;
 }
 
+weft_task *weft_ref(weft_task *task)
+{
+    return task; /* nobody asks for one */
+}
+
 int weft__spawn_refused(const weft_spawn_opts *opts)
 {
     (void)opts;
@@ -111,7 +116,7 @@ static void adds(void *arg)
         if (!early) weft__member_watch(&child->member);
         return;
     }
-    (void)weft__set_add((weft_set *)(void *)set, &child->task, NULL);
+    (void)weft__set_add((weft_set *)(void *)set, &child->task, NULL, NULL);
 }
 
 /* ---- who waits ---- */

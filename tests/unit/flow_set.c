@@ -56,6 +56,7 @@ TEST(set_places_are_given_in_turn)
     ASSERT_EQ(c[0].wakes, 1);
     ASSERT_EQ(c[1].wakes, 0);
     ASSERT_EQ(weft__set_try_reserve(&set), -EAGAIN); /* nobody passes while one waits */
+    ASSERT_EQ(c[1].wakes, 0);                        /* and nobody is woken by that */
     cx[0].why = -ECANCELED;                          /* it had a turn, and gives up */
     ASSERT_EQ(weft_set_reserve_poll(&place[0], &cx[0]), WEFT_READY);
     ASSERT_EQ(place[0].ret, -ECANCELED);
