@@ -36,7 +36,7 @@ static int meter(int_chan *numbers, int_chan *quit)
 
 static int app(void)
 {
-    int_chan *numbers, *quit;
+    int_chan *numbers = NULL, *quit = NULL;
     int r = weft_chan_new(0, &numbers);
     if (r == 0) r = weft_chan_new(0, &quit);
     if (r < 0) return r;

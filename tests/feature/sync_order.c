@@ -166,8 +166,9 @@ static weft_poll reserve_poll(struct waits *w, weft_cx *cx)
 }
 static void chan_take_wanted(void)
 {
+    bool two = load_relaxed(&served) % 2 == 0; /* before the first: it may be all that is wanted */
     chan_take();
-    if (load_relaxed(&served) % 2 == 0) chan_take();
+    if (two) chan_take();
 }
 static void nothing(void)
 {
@@ -221,7 +222,8 @@ static void serves_in_order(const struct queue *queue)
         ASSERT_OK(weft_sleep(weft_ms(1))); /* it waits now */
     }
     for (int i = 0; i < MANY; i++) {
-        ASSERT_EQ(load_relaxed(&served), i);
+        if (load_relaxed(&served) != i) /* relaxed: as above */
+            ck_abort_msg("%s: %d were fed, %d served", queue->name, i, load_relaxed(&served));
         queue->feed();
         ASSERT_OK(weft_sleep(weft_ms(1)));
     }

@@ -233,7 +233,8 @@ static weft_poll notify_poll(struct attempt *a, weft_cx *cx)
     POLLED(notify, weft_notify_wait);
 }
 /* One ring at a time: if it goes to nobody, nobody hears another. */
-static void notify_feed(uint64_t *random)
+static void
+notify_feed(uint64_t *random) /* NOLINT(readability-non-const-parameter): one of a table */
 {
     (void)random;
     if (read_count(&accounts.ok) < accounts.fed) return;

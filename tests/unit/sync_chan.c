@@ -36,6 +36,8 @@ TEST(chan_frames_keep_their_size)
     ASSERT_EQ(sizeof(struct weft_recv), 56);
     ASSERT_EQ(sizeof(struct weft_reserve), 56);
     ASSERT_EQ(sizeof(struct weft_recv_many), 72);
+    ASSERT_EQ(sizeof(struct weft_reserve_many), 80);
+    ASSERT_EQ(sizeof(struct weft_chan_closed), 40);
 }
 
 /* ---- polls by hand: one task that is never run, and frames that wait in its name ---- */
@@ -83,6 +85,57 @@ TEST(chan_turn_keeps_a_place)
     ASSERT_EQ(a.ret, 0);
     ASSERT_EQ(weft_chan_len(public_of(c)), 2);
     ASSERT_EQ(c->gate, 0);
+    weft_chan_free(public_of(c));
+}
+
+/* A run is what may go ahead without a look: up to the end of the ring, of what is free, or there; and none while somebody waits. */
+TEST(chan_runs_end_where_somebody_waits)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 4);
+    struct hand h;
+    uint64_t msg = 1, got;
+    struct weft_recv rx = {.chan = c, .into = &got};
+    struct weft_send tx = {.chan = c, .msg = &msg};
+
+    hand_init(&h);
+    ASSERT_EQ(c->tail_run, 0);
+    ASSERT_OK(weft_try_send(public_of(c), &msg)); /* the first one looks, for the others */
+    ASSERT_EQ(c->tail_run, 3);
+    ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+    ASSERT_EQ(c->head_run, 0); /* there was but one */
+
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    ASSERT_EQ(c->tail_run, 0); /* who sends has one to wake */
+    ASSERT_EQ(c->tail_left, 3);
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+
+    for (int i = 0; i < 4; i++)
+        ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(c->tail_run, 0); /* full */
+    ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+    ASSERT_EQ(c->head_run, 1); /* and one more to the end of the ring */
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_PENDING);
+    ASSERT_EQ(c->head_run, 0); /* who receives has one to wake */
+    ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+    ASSERT_EQ(c->turns, 1);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    ASSERT_EQ(weft_chan_len(public_of(c)), 4);
+    weft_chan_free(public_of(c));
+}
+
+/* Closed, nobody goes ahead. */
+TEST(chan_runs_end_with_the_channel)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 4);
+    uint64_t msg = 1;
+
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(c->tail_run, 3);
+    ASSERT_OK(weft_chan_close(public_of(c)));
+    ASSERT_EQ(c->tail_run, 0);
+    ASSERT_EQ(weft_try_send(public_of(c), &msg), -EPIPE);
     weft_chan_free(public_of(c));
 }
 
@@ -198,5 +251,27 @@ TEST(chan_without_memory)
         received++;
     ASSERT_EQ(sent, received);
     weft_chan_free(chan);
+}
+
+/* A rendezvous gets places when somebody sends to one who waits, and not before; without memory it says so, and the other waits on. */
+TEST(chan_rendezvous_without_memory)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 0);
+    struct hand h;
+    uint64_t msg = 5, got = 0;
+    struct weft_recv rx = {.chan = c, .into = &got};
+
+    hand_init(&h);
+    ASSERT_EQ(weft_try_send(public_of(c), &msg), -EAGAIN);
+    ASSERT_NULL(c->ring);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    weft__fault_arm(WEFT__FAULT_ALLOC, 1, 1, -ENOMEM);
+    ASSERT_EQ(weft_try_send(public_of(c), &msg), -ENOMEM);
+    weft__fault_reset();
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    ASSERT_OK(weft_try_send(public_of(c), &msg));
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+    ASSERT_EQ(got, 5);
+    weft_chan_free(public_of(c));
 }
 #endif
