@@ -10,6 +10,7 @@
 #include <weft/buf.h>
 #include <weft/cast.h>
 #include <weft/chan.h>
+#include <weft/codec.h>
 #include <weft/copy.h>
 #include <weft/delay.h>
 #include <weft/fd.h>
@@ -19,6 +20,7 @@
 #include <weft/local.h>
 #include <weft/lock.h>
 #include <weft/net.h>
+#include <weft/part.h>
 #include <weft/pool.h>
 #include <weft/region.h>
 #include <weft/rt.h>
