@@ -2,8 +2,8 @@
  *
  * part - streams made of others, in the caller's memory: at most so many bytes of one; one after the other.
  *
- *     struct weft_take body;
- *     weft_stream *s = weft_take(&body, conn, content_length);
+ *     weft_take body;
+ *     weft_stream *s = weft_take_init(&body, conn, content_length);
  *     r = weft_read_to_end(s, 0, &text, &len);             ends behind the body; conn goes on
  *     if (body.left > 0) ...                               conn ended before
  *
@@ -19,25 +19,25 @@
 extern "C" {
 #endif
 
-struct weft_take {
+typedef struct weft_take {
     weft_stream weft__face;
     weft_stream *weft__of;
     uint64_t left; /* bytes that it will still give; to be looked at while nobody reads */
     void *weft__seat;
-};
+} weft_take;
 
 /* At most `bytes` of a stream, then the end. Writes and weft_shutdown go to the stream itself. Context: anywhere. Returns `room`, as a stream. */
-WEFT_API weft_stream *weft_take(struct weft_take *room, weft_stream *stream, uint64_t bytes);
+WEFT_API weft_stream *weft_take_init(weft_take *room, weft_stream *stream, uint64_t bytes);
 
-struct weft_chain {
+typedef struct weft_chain {
     weft_stream weft__face;
     weft_stream *weft__of[2];
     bool ended; /* the first has; to be looked at while nobody reads */
     void *weft__seat;
-};
+} weft_chain;
 
 /* All of the first, then all of the second. It cannot be written (-EBADF). Context: anywhere. Returns `room`, as a stream. */
-WEFT_API weft_stream *weft_chain(struct weft_chain *room, weft_stream *first, weft_stream *second);
+WEFT_API weft_stream *weft_chain_init(weft_chain *room, weft_stream *first, weft_stream *second);
 
 /* ---- in memory ---------------------------------------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ static void close_nothing(weft_stream *stream)
 static weft_poll take_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
                           weft_cx *cx, ssize_t *got)
 {
-    struct weft_take *t = (struct weft_take *)(void *)stream;
+    weft_take *t = (weft_take *)(void *)stream;
     struct iovec cut = *piece;
     if (cut.iov_len > t->left) cut.iov_len = (size_t)t->left;
     *got = 0;
@@ -39,7 +39,7 @@ static weft_poll take_one(weft_stream *stream, struct weft_io *io, const struct 
 static weft_poll take_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct weft_take *t = (struct weft_take *)(void *)stream;
+    weft_take *t = (weft_take *)(void *)stream;
     struct weft__pieces p = {stream, io, iov, count, flags, seat_of(&t->weft__seat), take_one};
     return weft__pieces_poll(&p, cx, ret, done);
 }
@@ -47,22 +47,22 @@ static weft_poll take_read(weft_stream *stream, struct weft_io *io, const struct
 static weft_poll take_write(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                             int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    weft_stream *of = ((struct weft_take *)(void *)stream)->weft__of;
+    weft_stream *of = ((weft_take *)(void *)stream)->weft__of;
     return of->ops->write(of, io, iov, count, flags, cx, ret, done);
 }
 
 static weft_poll take_shut(weft_stream *stream, struct weft_io *io, weft_cx *cx, int *ret)
 {
-    weft_stream *of = ((struct weft_take *)(void *)stream)->weft__of;
+    weft_stream *of = ((weft_take *)(void *)stream)->weft__of;
     return of->ops->shutdown(of, io, cx, ret);
 }
 
 static const weft_stream_ops takes = {"take",    take_read,     take_write,
                                       take_shut, close_nothing, NULL};
 
-weft_stream *weft_take(struct weft_take *room, weft_stream *stream, uint64_t bytes)
+weft_stream *weft_take_init(weft_take *room, weft_stream *stream, uint64_t bytes)
 {
-    *room = (struct weft_take){.weft__face = {&takes}, .weft__of = stream, .left = bytes};
+    *room = (weft_take){.weft__face = {&takes}, .weft__of = stream, .left = bytes};
     return &room->weft__face;
 }
 
@@ -71,7 +71,7 @@ weft_stream *weft_take(struct weft_take *room, weft_stream *stream, uint64_t byt
 static weft_poll chain_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
                            weft_cx *cx, ssize_t *got)
 {
-    struct weft_chain *c = (struct weft_chain *)(void *)stream;
+    weft_chain *c = (weft_chain *)(void *)stream;
     if (!c->ended) {
         if (weft__beneath_read(c->weft__of[0], io, piece, cx, got) == WEFT_PENDING)
             return WEFT_PENDING;
@@ -84,7 +84,7 @@ static weft_poll chain_one(weft_stream *stream, struct weft_io *io, const struct
 static weft_poll chain_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                             int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct weft_chain *c = (struct weft_chain *)(void *)stream;
+    weft_chain *c = (weft_chain *)(void *)stream;
     struct weft__pieces p = {stream, io, iov, count, flags, seat_of(&c->weft__seat), chain_one};
     return weft__pieces_poll(&p, cx, ret, done);
 }
@@ -92,8 +92,8 @@ static weft_poll chain_read(weft_stream *stream, struct weft_io *io, const struc
 static const weft_stream_ops chains = {
     "chain", chain_read, weft__piece_cannot, weft__piece_cannot_shut, close_nothing, NULL};
 
-weft_stream *weft_chain(struct weft_chain *room, weft_stream *first, weft_stream *second)
+weft_stream *weft_chain_init(weft_chain *room, weft_stream *first, weft_stream *second)
 {
-    *room = (struct weft_chain){.weft__face = {&chains}, .weft__of = {first, second}};
+    *room = (weft_chain){.weft__face = {&chains}, .weft__of = {first, second}};
     return &room->weft__face;
 }

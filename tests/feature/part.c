@@ -11,12 +11,12 @@
 static void takes(struct crew *crew)
 {
     weft_stream *pair[2];
-    struct weft_take t;
+    weft_take t;
     char b[10];
     (void)crew;
     town_pair(TOWN_UNIX, pair);
     ASSERT_EQ(weft_write_all(pair[0], "0123456789", 10), 10);
-    weft_stream *s = weft_take(&t, pair[1], 6);
+    weft_stream *s = weft_take_init(&t, pair[1], 6);
     ASSERT_EQ(weft_read(s, b, 4), 4);
     ASSERT_EQ(t.left, 2);
     ASSERT_EQ(weft_read_exact(s, b, sizeof b), 2);
@@ -29,7 +29,7 @@ static void takes(struct crew *crew)
     ASSERT_EQ(weft_read(pair[1], b, sizeof b), 4);
     ASSERT_EQ(memcmp(b, "6789", 4), 0);
     ASSERT_EQ(weft_read_exact(pair[0], b, sizeof b), 4);
-    s = weft_take(&t, pair[1], 100);
+    s = weft_take_init(&t, pair[1], 100);
     weft_close(pair[0]);
     ASSERT_EQ(weft_read(s, b, sizeof b), 0); /* the stream ended before */
     ASSERT_EQ(t.left, 100);
@@ -44,7 +44,7 @@ TEST(part_takes_so_many)
 static void chains(struct crew *crew)
 {
     weft_stream *a[2], *b[2];
-    struct weft_chain c;
+    weft_chain c;
     char in[20];
     (void)crew;
     town_pair(TOWN_UNIX, a);
@@ -53,7 +53,7 @@ static void chains(struct crew *crew)
     ASSERT_EQ(weft_write_all(b[0], "two", 3), 3);
     weft_close(a[0]);
     weft_close(b[0]);
-    weft_stream *s = weft_chain(&c, a[1], b[1]);
+    weft_stream *s = weft_chain_init(&c, a[1], b[1]);
     ASSERT_EQ(weft_write(s, "x", 1), -EBADF);
     ASSERT_EQ(weft_shutdown(s), -EOPNOTSUPP);
     ASSERT_EQ(weft_read(s, in, sizeof in), 3); /* a read does not reach over the seam */
