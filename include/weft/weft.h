@@ -27,6 +27,7 @@
 #include <weft/scope.h>
 #include <weft/select.h>
 #include <weft/set.h>
+#include <weft/stdio.h>
 #include <weft/stream.h>
 #include <weft/sync.h>
 #include <weft/task.h>
