@@ -47,7 +47,8 @@ weft_poll weft__pieces_poll(const struct weft__pieces *p, weft_cx *cx, ssize_t *
 weft_poll weft__piece_cannot(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                              int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx, (void)done;
+    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx;
+    *done = 0;
     return over(ret, -EBADF);
 }
 
