@@ -202,10 +202,6 @@ WEFT_API void weft__dgram_close(weft_dgram *dgram);
  * Returns 0; -EMFILE, -ENFILE, -ENOMEM; -ENXIO: there is no runtime; -ESHUTDOWN; -ECHILD; -EINVAL. */
 WEFT_API int weft_pipe(weft_stream **reader, weft_stream **writer);
 
-/* Gives two streams in memory, each the other's peer, with room for `capacity` bytes each way. They need no runtime and no descriptor. Context: anywhere.
- * Returns 0; -EINVAL: no room, or NULL; -ENOMEM. */
-WEFT_API int weft_duplex(size_t capacity, weft_stream **a, weft_stream **b);
-
 /* A stream of a descriptor that the program has: a terminal, a FIFO, a pipe, a connected stream socket. Takes fd if it succeeds, and
  * makes it non-blocking, for all who share its open file. Context: anywhere.
  * Returns 0; -EPERM: a plain file or directory, which is always ready and may block all the same: a job for weft_blocking; -EPROTOTYPE: a socket

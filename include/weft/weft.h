@@ -10,6 +10,7 @@
 #include <weft/buf.h>
 #include <weft/cast.h>
 #include <weft/chan.h>
+#include <weft/codec.h>
 #include <weft/copy.h>
 #include <weft/delay.h>
 #include <weft/fd.h>
@@ -20,6 +21,7 @@
 #include <weft/local.h>
 #include <weft/lock.h>
 #include <weft/net.h>
+#include <weft/part.h>
 #include <weft/pool.h>
 #include <weft/proc.h>
 #include <weft/region.h>
@@ -29,6 +31,7 @@
 #include <weft/set.h>
 #include <weft/signal.h>
 #include <weft/source.h>
+#include <weft/stdio.h>
 #include <weft/stream.h>
 #include <weft/sync.h>
 #include <weft/task.h>

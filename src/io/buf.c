@@ -217,6 +217,46 @@ int weft__flush(weft_buf *buf)
     return r < 0 ? r : f.ret;
 }
 
+/* ---- all or nothing ---- */
+
+/* It is empty, and smaller than `bytes`. */
+static int grow_out(struct weft__buf_out *out, size_t bytes)
+{
+    char *data = out->own ? weft__alloc(bytes) : NULL;
+    if (!data) return out->own ? -ENOMEM : -EMSGSIZE;
+    weft__free(out->data);
+    out->data = data;
+    out->cap = bytes;
+    return 0;
+}
+
+/* Sits. READY: *ret is 0, and so many bytes fit; or why not. */
+static weft_poll make_room(weft_buf *b, struct weft_io *io, size_t bytes, weft_cx *cx, ssize_t *ret)
+{
+    struct weft__buf_out *out = &b->out;
+    if (bytes <= out->cap - out->to) return over(ret, 0);
+    if (!out->own && bytes > out->cap) return over(ret, -EMSGSIZE);
+    if (drain(b, io, cx, ret) == WEFT_PENDING) return WEFT_PENDING;
+    if (*ret == 0 && bytes > out->cap) *ret = grow_out(out, bytes);
+    return WEFT_READY;
+}
+
+weft_poll weft__buf_put(weft_buf *b, struct weft_io *io, const weft_slice *parts, int count,
+                        weft_cx *cx, ssize_t *ret)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += parts[i].len;
+    enum weft__sits sits = weft__seat_begin(&b->writes, io, cx, ret);
+    if (sits != WEFT__SITS) return sits == WEFT__SITS_OVER ? WEFT_READY : WEFT_PENDING;
+    weft_poll answer = make_room(b, io, bytes, cx, ret);
+    for (int i = 0; i < count && answer == WEFT_READY && *ret == 0; i++) {
+        if (parts[i].len > 0) memcpy(b->out.data + b->out.to, parts[i].data, parts[i].len);
+        b->out.to += parts[i].len;
+    }
+    return weft__seat_end(&b->writes, cx, answer);
+}
+
 /* ---- beginning and end ---- */
 
 static int fd_face(weft_stream *stream)

@@ -77,6 +77,10 @@ weft_poll weft__buf_some(weft_buf *b, struct weft_io *io, weft_cx *cx, ssize_t *
 /* Writes what it holds. READY: *ret is 0, or why not. */
 weft_poll weft__buf_flush(weft_buf *b, struct weft_io *io, weft_cx *cx, ssize_t *ret);
 
+/* Puts all parts into the buffer, or nothing: waits until there is room, and grows where it may. READY: *ret is 0, or why not. */
+weft_poll weft__buf_put(weft_buf *b, struct weft_io *io, const weft_slice *parts, int count,
+                        weft_cx *cx, ssize_t *ret);
+
 /* Consumes, and ends the operation. Gives the address of what was consumed. */
 const char *weft__buf_found(weft_buf *b, size_t bytes);
 

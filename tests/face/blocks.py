@@ -160,6 +160,19 @@ struct resizes { WEFT_FRAME(int); const char *path; struct weft_blocking job; };
     ],
 }
 
+SERVED["weft_buf *b;"] = {
+    "needs": [],
+    "before": "static const weft_codec packets = WEFT_CODEC_LENGTHS(4, 1 << 20);\n",
+    "parts": [
+        (None, "int speaks(weft_stream *conn);\nint speaks(weft_stream *conn) {\nint r;\n", "\nreturn r; }\n"),
+        ("r = weft_copy_bidirectional",
+         "int64_t carries(weft_stream *client, weft_stream *server, weft_file *file);\n"
+         "int64_t carries(weft_stream *client, weft_stream *server, weft_file *file) {\n"
+         "int r; int64_t n; uint64_t up, down; char *text; size_t len;\n",
+         "\nweft_free(text); return r < 0 ? r : n; }\n"),
+    ],
+}
+
 SERVED["typedef WEFT_CHAN("] = {
     "needs": ["weft_lock", "weft_file_read"],
     "before": """

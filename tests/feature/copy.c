@@ -6,6 +6,8 @@
 #include "storm.h"
 #include "town.h"
 
+#include <weft/test.h>
+
 /* ---- into memory ---- */
 
 struct source {
@@ -435,6 +437,36 @@ static void both_ways_end(struct crew *crew)
 TEST(copy_both_ways_stops_as_one)
 {
     crew_each(both_ways_end);
+}
+
+/* One direction fails while the other waits for what never comes: that one is told to stop. */
+static void one_way_fails(struct crew *crew)
+{
+    static const weft_script_step steps[] = {WEFT_SCRIPT_WRITE_FAILS(EIO),
+                                             WEFT_SCRIPT_EXPECTS("nobody writes this")};
+    (void)crew;
+    for (int i = 0; i < 4; i++) {
+        weft_stream *pair[2], *script;
+        uint64_t moved[2] = {1, 1};
+        int r = 1;
+        town_pair(TOWN_UNIX, pair);
+        ASSERT_OK(weft_script_new(steps, 2, &script));
+        bool first = i / 2; /* which of the two is polled first */
+        weft_task *task = proxy(first ? pair[1] : script, first ? script : pair[1], moved, i % 2);
+        ASSERT_EQ(weft_write_all(pair[0], "x", 1), 1);
+        ASSERT_OK(weft_join(task, &r));
+        ASSERT_EQ(r, -EIO);
+        ASSERT_EQ(moved[0], 0);
+        ASSERT_EQ(moved[1], 0);
+        weft_close(script);
+        weft_close(pair[0]);
+        weft_close(pair[1]);
+    }
+}
+
+TEST(copy_both_ways_fails_as_one)
+{
+    crew_each(one_way_fails);
 }
 
 /* ---- from a file ---- */

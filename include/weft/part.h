@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * part - streams made of others, in the caller's memory: at most so many bytes of one; one after the other.
+ *
+ *     weft_take body;
+ *     weft_stream *s = weft_take_init(&body, conn, content_length);
+ *     r = weft_read_to_end(s, 0, &text, &len);             ends behind the body; conn goes on
+ *     if (body.left > 0) ...                               conn ended before
+ *
+ * They borrow the streams they stand on: weft_close of one closes nothing, and is not needed. What is read from them is read from those, and
+ * given up likewise: nothing is lost. Their memory is pinned while an operation is under way.
+ */
+#ifndef WEFT_PART_H
+#define WEFT_PART_H
+
+#include <weft/stream.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_take {
+    weft_stream weft__face;
+    weft_stream *weft__of;
+    uint64_t left; /* bytes that it will still give; to be looked at while nobody reads */
+    void *weft__seat;
+} weft_take;
+
+/* At most `bytes` of a stream, then the end. Writes and weft_shutdown go to the stream itself. Context: anywhere. Returns `room`, as a stream. */
+WEFT_API weft_stream *weft_take_init(weft_take *room, weft_stream *stream, uint64_t bytes);
+
+typedef struct weft_chain {
+    weft_stream weft__face;
+    weft_stream *weft__of[2];
+    bool ended; /* the first has; to be looked at while nobody reads */
+    void *weft__seat;
+} weft_chain;
+
+/* All of the first, then all of the second. It cannot be written (-EBADF). Context: anywhere. Returns `room`, as a stream. */
+WEFT_API weft_stream *weft_chain_init(weft_chain *room, weft_stream *first, weft_stream *second);
+
+/* ---- in memory ---------------------------------------------------------------------------------------------------------------- */
+
+/* Gives two streams that are connected to each other, with room for `bytes` in each direction, without a descriptor and without a runtime. As of
+ * sockets: who writes waits for room, a shutdown or close is the end for the other's reader, and a write that nobody can read is -EPIPE.
+ * Context: anywhere. Returns 0; -ENOMEM; -EINVAL: NULL, or no bytes. */
+WEFT_API int weft_duplex(size_t bytes, weft_stream **a, weft_stream **b)
+    __attribute__((warn_unused_result));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
