@@ -10,6 +10,7 @@
 #include <weft/cast.h>
 #include <weft/chan.h>
 #include <weft/delay.h>
+#include <weft/dns.h>
 #include <weft/fd.h>
 #include <weft/fiber.h>
 #include <weft/file.h>

@@ -58,7 +58,8 @@
     X(SOCKOPT)                                                                                                         \
     X(SOCKNAME)                                                                                                        \
     X(PIPE)                                                                                                            \
-    X(POLL)
+    X(POLL)                                                                                                            \
+    X(RESOLVE)
 
 enum weft__fault_kind {
 #define X(name) WEFT__FAULT_##name,
