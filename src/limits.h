@@ -120,6 +120,12 @@
 #define WEFT__WATCH_BUCKETS 4096
 #endif
 
+/* Names that are asked for at once in a runtime, each on a thread. Doubled: twice the threads wait where no name server answers; halved: names that answer wait longer
+ * behind those that do not. */
+#ifndef WEFT__NAMES_THREADS
+#define WEFT__NAMES_THREADS 16
+#endif
+
 /* CPUs an affinity mask can name; what the largest x86-64 kernel can have. Doubled: each mask on a stack is 2 KiB instead of 1. */
 #define WEFT__CPUS_MAX 8192
 

@@ -12,7 +12,7 @@
  *     r = weft_unix_connect("/run/app.sock", &c);        "@name": an abstract socket, which is no file
  *
  * Addresses are numbers: "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80"; ":80" and "*:80" are all addresses of the machine (IPv4), "[::]:80" is both
- * kinds. Port 0 is one that is free.
+ * kinds. Port 0 is one that is free. weft_tcp_connect takes names, too: "example.org:https" (dns.h).
  */
 #ifndef WEFT_NET_H
 #define WEFT_NET_H
@@ -97,6 +97,8 @@ WEFT_API int weft__accept(weft_listener *listener, weft_stream **into)
 /* ---- connecting ------------------------------------------------------------------------------------------------------------
  *
  * weft_tcp_connect(address, &stream), weft_unix_connect(path, &stream): connect. Gives a stream. Borrows the text. Given up, there is no connection.
+ * A TCP address may be a name, "host:port" or "host:service": it is asked for, and of its addresses whichever answers first is taken (weft_tcp_connect_any); then
+ * also what weft_resolve returns.
  * Returns 0; -ECONNREFUSED; -ETIMEDOUT; -ENETUNREACH, -EHOSTUNREACH; -ENOENT, -EACCES of a path; -ECANCELED, -ETIME; -EINVAL: no address; -EMFILE, -ENFILE,
  * -ENOMEM; -ENXIO: there is no runtime; -ESHUTDOWN; -ECHILD; -EDEADLK in a stackless poll (call form). A Unix listener whose queue is full is waited
  * for. Awaited, they take .opts, too. */
@@ -107,6 +109,8 @@ struct weft_tcp_connect {
     const weft_net_opts *opts WEFT__ZERO;
     weft_stream *weft__stream WEFT__ZERO;
     struct weft_io weft__io WEFT__ZERO;
+    const weft_addr *weft__to WEFT__ZERO; /* instead of the text */
+    void *weft__race WEFT__ZERO;          /* by name */
 };
 struct weft_unix_connect {
     WEFT_FRAME(int);

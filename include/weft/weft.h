@@ -13,6 +13,7 @@
 #include <weft/codec.h>
 #include <weft/copy.h>
 #include <weft/delay.h>
+#include <weft/dns.h>
 #include <weft/fd.h>
 #include <weft/fiber.h>
 #include <weft/file.h>

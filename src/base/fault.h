@@ -62,7 +62,8 @@
     X(WRITEV)                                                                                      \
     X(SPLICE)                                                                                      \
     X(SENDFILE)                                                                                    \
-    X(POLL)
+    X(POLL)                                                                                        \
+    X(RESOLVE)
 
 enum weft__fault_kind {
 #define X(name) WEFT__FAULT_##name,

@@ -5,10 +5,12 @@
  * TCP: the connection is begun, and only then watched: a socket that is not connected reports that its peer is gone. It is
  * writable when it is decided, and its error says how. Unix: decided at once, unless the listener's queue is full; the kernel has no readiness
  * for that, so it is tried again, from 1 ms to 64 ms apart.
+ * By name: a race (race.h), whose attempts are these frames again, each with one address.
  * Waiting leaves: given up, the socket is closed and there is no connection.
  */
 #include "driver/op.h"
 #include "io/fdstream.h"
+#include "net/race.h"
 #include "net/sock.h"
 #include "sync/leaf.h"
 #include "sys/fd.h"
@@ -47,14 +49,24 @@ static int set_out(int fd, const weft_net_opts *opts, const struct weft__address
     return weft__socket_connect(fd, addr);
 }
 
-/* The stream is there, connected or about to be. */
+/* Where to. -EINVAL: no address, or a name. */
+static int where(const struct weft_tcp_connect *f, struct weft__address *into)
+{
+    if (!f->weft__to) return weft__address_parse(f->address, into);
+    *into = *(const struct weft__address *)(const void *)f->weft__to;
+    return 0;
+}
+
+/* The stream is there, connected or about to be; or, by name, the race is. */
 static int begins(struct weft_tcp_connect *f)
 {
     const weft_net_opts *opts = f->opts ? f->opts : &no_opts;
     struct weft__address addr;
     struct weft__port *port = NULL;
     int fd = -1;
-    int r = weft__address_parse(f->address, &addr);
+    int r = where(f, &addr);
+    if (r < 0 && weft__race_is_name(f->address))
+        return weft__race_new(f->address, NULL, 0, f->opts, (struct weft__race **)&f->weft__race);
     if (r == 0) r = weft__driver_here(opts->rt, false, &port);
     if (r == 0) r = weft__socket_open(&addr, &fd);
     if (r < 0) return r;
@@ -85,17 +97,27 @@ static const struct weft__op_kind connects = {
     .tries = tries,
 };
 
+static weft_poll races(struct weft_tcp_connect *f, weft_cx *cx)
+{
+    int ret;
+    if (weft__race_poll(f->weft__race, cx, &f->weft__stream, &ret) == WEFT_PENDING)
+        return WEFT_PENDING;
+    f->weft__race = NULL;
+    return ends(f, ret);
+}
+
 weft_poll weft_tcp_connect_poll(void *frame, weft_cx *cx)
 {
     struct weft_tcp_connect *f = frame;
     ssize_t got = 0;
-    if (!f->weft__stream) {
+    if (!f->weft__stream && !f->weft__race) {
         if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
-        if (!f->address || !f->into) return ends(f, -EINVAL);
+        if ((!f->address && !f->weft__to) || !f->into) return ends(f, -EINVAL);
         int r = begins(f);
         if (r < 0) return ends(f, r);
         f->weft__at = WEFT__LEAF_WAITS;
     }
+    if (f->weft__race) return races(f, cx);
     struct weft__fdslot *slot = weft__fdstream_slot(f->weft__stream);
     weft_poll answer = weft__op_poll(slot, weft__op_of(&f->weft__io), &connects, NULL, 0, cx, &got);
     return answer == WEFT_PENDING ? WEFT_PENDING : ends(f, (int)got);

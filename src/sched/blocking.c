@@ -383,6 +383,8 @@ void weft__blocking_init(struct weft__blocking *pool, struct weft_rt *rt)
     pool->common.rt = rt;
     weft__link_init(&pool->hands);
     weft__lane_init(&pool->jobs, &pool->common.lane, rt->opts.blocking_threads);
+    pool->names = (struct weft_lane){.rt = rt, .name = "names"};
+    weft__lane_init(&pool->jobs, &pool->names.lane, WEFT__NAMES_THREADS);
 }
 
 void weft__blocking_name_running(struct weft__blocking *pool)
@@ -435,7 +437,7 @@ static void lanes_free(struct weft__blocking *pool)
         struct weft_lane *lane = weft__container_of(
             weft__container_of(link, struct weft__lane, all), struct weft_lane, lane);
         weft__lane_done(&lane->lane);
-        if (lane != &pool->common) weft__free(lane);
+        if (lane != &pool->common && lane != &pool->names) weft__free(lane);
     }
 }
 

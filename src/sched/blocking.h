@@ -39,6 +39,7 @@ struct weft__blocking {
     int64_t keep_ns;
     int64_t spin_ns;
     struct weft_lane common; /* for jobs that name no lane */
+    struct weft_lane names;  /* for those that ask for names (task/lane.h) */
     struct weft__link
         hands; /* all threads that run                     [jobs.lock, as all that follow] */
     struct blocking_hand *ended; /* the last that ended; not joined yet */

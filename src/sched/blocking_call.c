@@ -12,6 +12,7 @@
 #include "sched/gate.h"
 #include "sched/sched.h"
 #include "task/call.h"
+#include "task/lane.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -208,6 +209,12 @@ int64_t weft__blocking(const weft_call *call, const char *name, const weft_block
 }
 
 /* ---- lanes ---- */
+
+struct weft_lane *weft__lane_of_names(struct weft_rt *rt)
+{
+    if (!rt) rt = weft_rt_current();
+    return rt ? &rt->blocking.names : NULL;
+}
 
 /* The runtime does not stop meanwhile. */
 static int lane_new(weft_rt *rt, const char *name, unsigned threads, weft_lane **into)
