@@ -120,7 +120,8 @@ WEFT_API int weft__set_next(weft_set *set, weft_task **into);
  * Returns 0; else the first failure (a signed integer below zero, other than what the member was cancelled with; further ones are
  * reported as those of detached tasks); else -ECANCELED, -ETIME: told to stop, which went to the members, too; -EINVAL for NULL;
  * -EDEADLK in a stackless poll.
- * weft_set_stop(set): cancels them first, and whoever is spawned meanwhile. Returns as weft_set_join. */
+ * weft_set_stop(set): cancels them first, and whoever is spawned meanwhile. Returns as weft_set_join.
+ * Neither is for a member of the set: it would wait for itself. */
 struct weft_set_join {
     WEFT_FRAME(int);
     void *set;
