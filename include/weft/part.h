@@ -2,8 +2,8 @@
  *
  * part - streams made of others, in the caller's memory: at most so many bytes of one; one after the other.
  *
- *     weft_take body;
- *     weft_stream *s = weft_take_init(&body, conn, content_length);
+ *     weft_part body;
+ *     weft_stream *s = weft_part_init(&body, conn, content_length);
  *     r = weft_read_to_end(s, 0, &text, &len);             ends behind the body; conn goes on
  *     if (body.left > 0) ...                               conn ended before
  *
@@ -19,15 +19,15 @@
 extern "C" {
 #endif
 
-typedef struct weft_take {
+typedef struct weft_part {
     weft_stream weft__face;
     weft_stream *weft__of;
     uint64_t left; /* bytes that it will still give; to be looked at while nobody reads */
     void *weft__seat;
-} weft_take;
+} weft_part;
 
 /* At most `bytes` of a stream, then the end. Writes and weft_shutdown go to the stream itself. Context: anywhere. Returns `room`, as a stream. */
-WEFT_API weft_stream *weft_take_init(weft_take *room, weft_stream *stream, uint64_t bytes);
+WEFT_API weft_stream *weft_part_init(weft_part *room, weft_stream *stream, uint64_t bytes);
 
 typedef struct weft_chain {
     weft_stream weft__face;

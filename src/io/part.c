@@ -26,7 +26,7 @@ static void close_nothing(weft_stream *stream)
 static weft_poll take_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
                           weft_cx *cx, ssize_t *got)
 {
-    weft_take *t = (weft_take *)(void *)stream;
+    weft_part *t = (weft_part *)(void *)stream;
     struct iovec cut = *piece;
     if (cut.iov_len > t->left) cut.iov_len = (size_t)t->left;
     *got = 0;
@@ -39,7 +39,7 @@ static weft_poll take_one(weft_stream *stream, struct weft_io *io, const struct 
 static weft_poll take_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    weft_take *t = (weft_take *)(void *)stream;
+    weft_part *t = (weft_part *)(void *)stream;
     struct weft__pieces p = {stream, io, iov, count, flags, seat_of(&t->weft__seat), take_one};
     return weft__pieces_poll(&p, cx, ret, done);
 }
@@ -47,22 +47,22 @@ static weft_poll take_read(weft_stream *stream, struct weft_io *io, const struct
 static weft_poll take_write(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                             int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    weft_stream *of = ((weft_take *)(void *)stream)->weft__of;
+    weft_stream *of = ((weft_part *)(void *)stream)->weft__of;
     return of->ops->write(of, io, iov, count, flags, cx, ret, done);
 }
 
 static weft_poll take_shut(weft_stream *stream, struct weft_io *io, weft_cx *cx, int *ret)
 {
-    weft_stream *of = ((weft_take *)(void *)stream)->weft__of;
+    weft_stream *of = ((weft_part *)(void *)stream)->weft__of;
     return of->ops->shutdown(of, io, cx, ret);
 }
 
 static const weft_stream_ops takes = {"take",    take_read,     take_write,
                                       take_shut, close_nothing, NULL};
 
-weft_stream *weft_take_init(weft_take *room, weft_stream *stream, uint64_t bytes)
+weft_stream *weft_part_init(weft_part *room, weft_stream *stream, uint64_t bytes)
 {
-    *room = (weft_take){.weft__face = {&takes}, .weft__of = stream, .left = bytes};
+    *room = (weft_part){.weft__face = {&takes}, .weft__of = stream, .left = bytes};
     return &room->weft__face;
 }
 

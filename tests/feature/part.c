@@ -11,12 +11,12 @@
 static void takes(struct crew *crew)
 {
     weft_stream *pair[2];
-    weft_take t;
+    weft_part t;
     char b[10];
     (void)crew;
     town_pair(TOWN_UNIX, pair);
     ASSERT_EQ(weft_write_all(pair[0], "0123456789", 10), 10);
-    weft_stream *s = weft_take_init(&t, pair[1], 6);
+    weft_stream *s = weft_part_init(&t, pair[1], 6);
     ASSERT_EQ(weft_read(s, b, 4), 4);
     ASSERT_EQ(t.left, 2);
     ASSERT_EQ(weft_read_exact(s, b, sizeof b), 2);
@@ -29,7 +29,7 @@ static void takes(struct crew *crew)
     ASSERT_EQ(weft_read(pair[1], b, sizeof b), 4);
     ASSERT_EQ(memcmp(b, "6789", 4), 0);
     ASSERT_EQ(weft_read_exact(pair[0], b, sizeof b), 4);
-    s = weft_take_init(&t, pair[1], 100);
+    s = weft_part_init(&t, pair[1], 100);
     weft_close(pair[0]);
     ASSERT_EQ(weft_read(s, b, sizeof b), 0); /* the stream ended before */
     ASSERT_EQ(t.left, 100);
