@@ -200,6 +200,7 @@ static void memory_done(struct weft_rt *rt)
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
     weft__host_close(&rt->host);
     if (fd >= 0) weft__fd_close(fd);      /* not before: a push from outside may be about to signal it */
+    weft__io_done(rt);
     weft__slab_group_done(&rt->blocks, false);
     weft__wheels_free(rt);
     weft__free(rt->shards);
@@ -306,6 +307,7 @@ out_parts:
     return r;
 out_io:
     weft__io_stop(rt);
+    weft__io_done(rt);
 out_wheels:
     weft__wheels_free(rt);
 out_shards:

@@ -230,3 +230,34 @@ TEST(io_a_runtime_that_stops_is_not_told_of_an_fd)
     weft_close(gate.listener);
     close(client);
 }
+
+/* ---- a thread that sleeps on the clock of a runtime that stops ---- */
+
+static void *sleeps_outside(void *rt)
+{
+    (void)weft_rt_enter(rt);
+    int r = weft_sleep(weft_secs(3600));
+    (void)weft_rt_enter(NULL);
+    return (void *)(intptr_t)r;
+}
+
+/* It looks whether all is idle, and so at the fds, while the driver goes. */
+TEST(io_a_clock_outlives_the_fds_of_its_runtime)
+{
+    for (uint32_t i = 0; i < test_scaled(30); i++) {
+        struct crew crew;
+        weft_stream *pair[2];
+        pthread_t thread;
+        void *answer;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = 2, .paused = true});
+        town_pair(TOWN_UNIX, pair);
+        ASSERT_OK(pthread_create(&thread, NULL, sleeps_outside, crew.rt));
+        struct weft__wheel *wheel = &crew.rt->wheels[crew.rt->worker_count];
+        CREW_UNTIL(!weft__wheel_idle(wheel)); /* it holds the runtime */
+        crew_stop(&crew);
+        ASSERT_OK(pthread_join(thread, &answer));
+        ASSERT_EQ((intptr_t)answer, 0);
+        weft_close(pair[0]);
+        weft_close(pair[1]);
+    }
+}
