@@ -380,7 +380,7 @@ int weft_rt_fd(weft_rt *rt)
         weft__fd_close(fd);
         return r;
     }
-    weft__host_nest(&rt->host, rt->shards[0].port);
+    (void)weft__host_nest(&rt->host, rt->shards[0].port); /* the turn that follows tries again */
     store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
     weft__rt_signal(rt);              /* what is queued already */
     return rt->host.epoll;
@@ -400,7 +400,8 @@ static void turn_ends(struct weft__worker *w)
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
     if (w->rt->host.epoll < 0) return;
     weft__host_set(&w->rt->host, weft__worker_next_look(w));
-    weft__host_nest(&w->rt->host, w->shard->port);
+    /* not in it, what comes to an fd tells no host: so it comes back at once, until it is */
+    if (!weft__host_nest(&w->rt->host, w->shard->port)) weft__rt_signal(w->rt);
 }
 
 static int turn(struct weft__worker *w)
