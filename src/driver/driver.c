@@ -269,6 +269,10 @@ void weft__driver_stop(struct weft__driver *driver)
 {
     for (uint32_t i = 0; i < driver->port_count; i++)
         stop_port(&driver->ports[i]);
+}
+
+void weft__driver_let_go(struct weft__driver *driver)
+{
     driver_unref(driver);
 }
 

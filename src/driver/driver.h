@@ -122,8 +122,11 @@ extern const struct weft__driver_ops weft__driver_epoll;
 
 int weft__driver_new(uint32_t ports, struct weft__driver **into);
 
-/* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. Takes the runtime's reference. */
+/* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. */
 void weft__driver_stop(struct weft__driver *driver);
+
+/* Takes the runtime's reference. */
+void weft__driver_let_go(struct weft__driver *driver);
 
 /* In the child of a fork. */
 void weft__driver_lose(struct weft__driver *driver);

@@ -46,11 +46,12 @@ void weft__host_set(struct weft__host *host, int64_t next)
     host->alarm_at = next;
 }
 
-void weft__host_nest(struct weft__host *host, struct weft__port *port)
+bool weft__host_nest(struct weft__host *host, struct weft__port *port)
 {
     /* acquire: [port-open] with open_port */
-    if (host->nested || weft__port_idle(port) || !load_acquire(&port->open)) return;
+    if (host->nested || weft__port_idle(port) || !load_acquire(&port->open)) return true;
     host->nested = weft__epoll_add(host->epoll, port->kernel, EPOLLIN, 0) == 0;
+    return host->nested;
 }
 
 void weft__host_close(struct weft__host *host)

@@ -33,8 +33,8 @@ int weft__host_open(struct weft__host *host, int event);
 /* The next look at the wheel. Nothing happens if nobody has asked for the fd. */
 void weft__host_set(struct weft__host *host, int64_t next);
 
-/* The runtime's port may have been opened since. Where memory is short it is tried again behind the next turn. */
-void weft__host_nest(struct weft__host *host, struct weft__port *port);
+/* The runtime's port may have been opened since. False: memory is short, and it has to be tried again behind another turn. */
+bool weft__host_nest(struct weft__host *host, struct weft__port *port);
 
 void weft__host_close(struct weft__host *host);
 

@@ -43,12 +43,15 @@ int weft__io_new(struct weft_rt *rt)
 void weft__io_stop(struct weft_rt *rt)
 {
     weft__driver_stop(rt->driver);
-    rt->driver = NULL;
+}
+
+void weft__io_done(struct weft_rt *rt)
+{
+    weft__driver_let_go(rt->driver);
 }
 
 bool weft__io_is_watched(const struct weft_rt *rt)
 {
-    if (!rt->driver) return false;
     for (uint32_t i = 0; i < rt->driver->port_count; i++)
         if (!weft__port_idle(&rt->driver->ports[i])) return true;
     return false;
@@ -61,7 +64,7 @@ int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into)
     if (!rt) rt = weft_rt_current();
     if (!rt) return -ENXIO;
     if (weft__rt_is_lost(rt)) return -ECHILD;
-    if (load_relaxed(&rt->stage) == WEFT__STOPPED || !rt->driver)
+    if (load_relaxed(&rt->stage) == WEFT__STOPPED)
         return -ESHUTDOWN; /* relaxed: a hint; add looks again */
     bool here = w && w->rt == rt && !spread;
     uint32_t next =

@@ -24,6 +24,9 @@ struct weft__worker;
 
 int weft__io_new(struct weft_rt *rt);   /* 0; -ENOMEM */
 void weft__io_stop(struct weft_rt *rt); /* no worker is there any more */
+void weft__io_done(
+    struct weft_rt
+        *rt); /* nobody is: threads that sleep on its clock look at the fds beyond the stop */
 
 /* One turn of a port without sleeping, by any worker of its runtime. Returns how many tasks it has woken. */
 uint32_t weft__io_turn(struct weft__worker *w, struct weft__port *port);

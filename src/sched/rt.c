@@ -200,6 +200,7 @@ static void memory_done(struct weft_rt *rt)
     int fd = load_relaxed(&rt->event_fd); /* relaxed: nobody else is there */
     weft__host_close(&rt->host);
     if (fd >= 0) weft__fd_close(fd);      /* not before: a push from outside may be about to signal it */
+    weft__io_done(rt);
     weft__slab_group_done(&rt->blocks, false);
     weft__wheels_free(rt);
     weft__free(rt->shards);
@@ -306,6 +307,7 @@ out_parts:
     return r;
 out_io:
     weft__io_stop(rt);
+    weft__io_done(rt);
 out_wheels:
     weft__wheels_free(rt);
 out_shards:
@@ -378,7 +380,7 @@ int weft_rt_fd(weft_rt *rt)
         weft__fd_close(fd);
         return r;
     }
-    weft__host_nest(&rt->host, rt->shards[0].port);
+    (void)weft__host_nest(&rt->host, rt->shards[0].port); /* the turn that follows tries again */
     store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
     weft__rt_signal(rt);              /* what is queued already */
     return rt->host.epoll;
@@ -398,7 +400,8 @@ static void turn_ends(struct weft__worker *w)
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
     if (w->rt->host.epoll < 0) return;
     weft__host_set(&w->rt->host, weft__worker_next_look(w));
-    weft__host_nest(&w->rt->host, w->shard->port);
+    /* not in it, what comes to an fd tells no host: so it comes back at once, until it is */
+    if (!weft__host_nest(&w->rt->host, w->shard->port)) weft__rt_signal(w->rt);
 }
 
 static int turn(struct weft__worker *w)

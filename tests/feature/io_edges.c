@@ -3,6 +3,7 @@
  * Edges of the driver: what a short read means of which descriptor, an event that is nobody's, the last fd of a clock that stands, a connection that
  * comes while its runtime stops.
  */
+#include "base/fault.h"
 #include "driver/driver.h"
 #include "sched/sched.h"
 #include "stuck.h"
@@ -11,6 +12,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -229,4 +231,79 @@ TEST(io_a_runtime_that_stops_is_not_told_of_an_fd)
     weft_close(c);
     weft_close(gate.listener);
     close(client);
+}
+
+/* ---- a thread that sleeps on the clock of a runtime that stops ---- */
+
+static void *sleeps_outside(void *rt)
+{
+    (void)weft_rt_enter(rt);
+    int r = weft_sleep(weft_secs(3600));
+    (void)weft_rt_enter(NULL);
+    return (void *)(intptr_t)r;
+}
+
+/* It looks whether all is idle, and so at the fds, while the driver goes. */
+TEST(io_a_clock_outlives_the_fds_of_its_runtime)
+{
+    for (uint32_t i = 0; i < test_scaled(30); i++) {
+        struct crew crew;
+        weft_stream *pair[2];
+        pthread_t thread;
+        void *answer;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = 2, .paused = true});
+        town_pair(TOWN_UNIX, pair);
+        ASSERT_OK(pthread_create(&thread, NULL, sleeps_outside, crew.rt));
+        struct weft__wheel *wheel = &crew.rt->wheels[crew.rt->worker_count];
+        CREW_UNTIL(!weft__wheel_idle(wheel)); /* it holds the runtime */
+        crew_stop(&crew);
+        ASSERT_OK(pthread_join(thread, &answer));
+        ASSERT_EQ((intptr_t)answer, 0);
+        weft_close(pair[0]);
+        weft_close(pair[1]);
+    }
+}
+
+/* ---- a host ---- */
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static int reads_one(weft_stream *s)
+{
+    char b;
+    return (int)weft_read(s, &b, 1);
+}
+
+/* The port could not be put into what the host waits for: its fd stays readable until it could, or the host would sleep upon what comes. */
+TEST(io_a_host_hears_of_its_fds_in_the_end)
+{
+    weft_rt *rt;
+    weft_stream *pair[2];
+    int r = 0;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    (void)weft_rt_enter(rt);
+    int fd = weft_rt_fd(rt);
+    ASSERT_GE(fd, 0);
+    ASSERT_OK(weft_unix_pair(&pair[0], &pair[1]));
+    weft_task *task = weft_go(reads_one, pair[1]);
+    weft__fault_arm(WEFT__FAULT_EPOLL_CTL, 1, 3, -ENOMEM);
+    while (readable(fd))
+        ASSERT_GE(weft_rt_turn(rt, 0), 0);
+    ASSERT(!weft_done(task));
+    ASSERT_EQ(write(weft_stream_fd(pair[0]), "x", 1), 1);
+    ASSERT(readable(fd));
+    while (readable(fd))
+        ASSERT_GE(weft_rt_turn(rt, 0), 0);
+    ASSERT(weft_done(task));
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_EQ(r, 1);
+    weft__fault_reset();
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(weft_rt_stop(rt, -1));
 }

@@ -223,6 +223,7 @@ TEST(io_behind_a_poll_that_does_not_end)
         ASSERT_OK(weft_join(reader, &r));
         ASSERT_OK(r);
         ASSERT_OK(weft_join(blocker, &r));
+        ASSERT_OK(r);
         weft_close(rescue.pair[0]);
         weft_close(rescue.pair[1]);
         crew_stop(&crew);

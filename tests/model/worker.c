@@ -294,6 +294,8 @@ static void port_init(uint32_t index, bool has_fds)
 /* clang-format off */
 int weft__driver_new(uint32_t count, struct weft__driver **into) { (void)count; (void)into; unreached(); return 0; }
 void weft__driver_stop(struct weft__driver *d) { (void)d; unreached(); }
+void weft__driver_let_go(struct weft__driver *d) { (void)d; unreached(); }
+void weft__clock_nudge(struct weft_rt *of) { (void)of; unreached(); }
 /* clang-format on */
 
 /* ---- a runtime ---- */
