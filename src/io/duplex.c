@@ -302,7 +302,8 @@ int weft_duplex(size_t capacity, weft_stream **a, weft_stream **b)
     struct duplex *d = weft__alloc(sizeof(*d));
     if (!d) return -ENOMEM;
     store_relaxed(&d->references, 2); /* relaxed: not shared yet */
-    bool there = half_init(&d->half[0], capacity) & half_init(&d->half[1], capacity);
+    bool there = half_init(&d->half[0], capacity);
+    if (!half_init(&d->half[1], capacity)) there = false;
     for (uint32_t i = 0; i < 2; i++)
         d->end[i] = (struct end){.stream = {&table}, .index = i, .duplex = d};
     if (!there) {
