@@ -257,22 +257,24 @@ int weft_pipe(weft_stream **reader, weft_stream **writer)
     return 0;
 }
 
-/* Returns a kind; -EPROTOTYPE: a socket whose messages have ends. */
-static int kind_of(int fd)
+/* Returns 0; -EPROTOTYPE: a socket whose messages have ends. */
+static int find_kind(int fd, enum weft__fdstream_kind *into)
 {
     struct weft__address addr;
-    if (weft__socket_local(fd, &addr) < 0) return WEFT__FDSTREAM_FILE;
+    *into = WEFT__FDSTREAM_FILE;
+    if (weft__socket_local(fd, &addr) < 0) return 0;
     if (!weft__socket_is_stream(fd)) return -EPROTOTYPE;
-    return weft__address_port(&addr) < 0 ? WEFT__FDSTREAM_UNIX : WEFT__FDSTREAM_TCP;
+    *into = weft__address_port(&addr) < 0 ? WEFT__FDSTREAM_UNIX : WEFT__FDSTREAM_TCP;
+    return 0;
 }
 
 int weft_stream_of_fd(int fd, weft_stream **into)
 {
+    enum weft__fdstream_kind kind = WEFT__FDSTREAM_FILE;
     struct weft__port *port = NULL;
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
-    int kind = kind_of(fd);
-    if (r == 0 && kind < 0) r = kind;
+    if (r == 0) r = find_kind(fd, &kind);
     if (r == 0) r = weft__fd_unblock(fd);
-    return r < 0 ? r : weft__fdstream_new(port, fd, (enum weft__fdstream_kind)kind, into);
+    return r < 0 ? r : weft__fdstream_new(port, fd, kind, into);
 }
