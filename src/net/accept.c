@@ -211,7 +211,8 @@ weft_poll weft_accept_poll(void *frame, weft_cx *cx)
 {
     struct weft_accept *f = frame;
     bool packets = f->listener && weft__listening_of(weft__listener_slot(f->listener))->packets;
-    return packets && !f->weft__at ? ends(f, -EOPNOTSUPP) : weft__accept_any_poll(f, cx);
+    if (packets && !f->weft__at) return ends(f, -EOPNOTSUPP);
+    return weft__accept_any_poll(f, cx);
 }
 
 int weft__accept(weft_listener *listener, weft_stream **into)

@@ -60,7 +60,7 @@ static int prepare(int fd, const weft_udp_opts *o)
 static int bind_at(const weft_udp_opts *opts, const struct weft__address *addr, weft_udp **into)
 {
     struct weft__fdslot *slot;
-    int fd;
+    int fd = -1;
     int r = weft__packet_open(addr, WEFT__PACKET_DGRAM, &fd);
     if (r < 0) return r;
     r = prepare(fd, opts);

@@ -42,7 +42,7 @@ static int new_dgram(int fd, weft_dgram **into)
 int weft_dgram_bind(const char *path, weft_dgram **into)
 {
     struct weft__address addr;
-    int fd;
+    int fd = -1;
     if (!into) return -EINVAL;
     int r = path ? weft__address_of_path(path, &addr) : 0;
     if (r == 0) r = weft__packet_open_unix(WEFT__PACKET_DGRAM, &fd);
@@ -64,8 +64,8 @@ int weft_dgram_connect(weft_dgram *dgram, const char *path)
 
 static int new_pair(enum weft__packet_kind kind, weft_dgram **a, weft_dgram **b)
 {
-    weft_dgram *first;
-    int fds[2];
+    weft_dgram *first = NULL;
+    int fds[2] = {-1, -1};
     if (!a || !b) return -EINVAL;
     int r = weft__packet_pair(kind, fds);
     if (r < 0) return r;
@@ -97,7 +97,7 @@ int weft_packet_listen(const char *path, weft_listener **into)
 {
     struct weft__address addr;
     struct weft__fdslot *slot;
-    int fd;
+    int fd = -1;
     if (!path || !into) return -EINVAL;
     int r = weft__address_of_path(path, &addr);
     if (r == 0) r = weft__packet_open(&addr, WEFT__PACKET_SEQ, &fd);
@@ -180,7 +180,7 @@ static weft_poll connect_ends(struct weft_packet_connect *f, int ret)
 static int connect_opens(struct weft_packet_connect *f)
 {
     struct weft__port *port;
-    int fd;
+    int fd = -1;
     if (f->weft__fd > 0) return 0;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = weft__packet_open_unix(WEFT__PACKET_SEQ, &fd);

@@ -64,7 +64,7 @@ int weft__packet_open_unix(enum weft__packet_kind kind, int *into)
 
 int weft__packet_pair(enum weft__packet_kind kind, int into[2])
 {
-    int pair[2];
+    int pair[2] = {-1, -1};
     int r = (int)CALL(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, type_of(kind), 0, pair));
     if (r < 0) return r;
     memcpy(into, pair, sizeof(pair));
@@ -87,8 +87,8 @@ static in_port_t *port_of(struct sockaddr_storage *addr)
 /* A port that the kernel chose goes with the peer. It is asked for again; the address is what the kernel left. */
 static int keep_port(int fd, struct sockaddr_storage *before)
 {
-    struct sockaddr_storage now;
-    socklen_t bytes;
+    struct sockaddr_storage now = {.ss_family = AF_UNSPEC};
+    socklen_t bytes = 0;
     int r = local_of(fd, &now, &bytes);
     if (r < 0 || now.ss_family == AF_UNIX || *port_of(&now) == *port_of(before)) return r;
     *port_of(&now) = *port_of(before);
@@ -98,8 +98,8 @@ static int keep_port(int fd, struct sockaddr_storage *before)
 int weft__packet_disconnect(int fd)
 {
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-    struct sockaddr_storage before;
-    socklen_t bytes;
+    struct sockaddr_storage before = {.ss_family = AF_UNSPEC};
+    socklen_t bytes = 0;
     int r = local_of(fd, &before, &bytes);
     if (r == 0) r = (int)CALL(WEFT__FAULT_CONNECT, connect(fd, &nobody, sizeof(nobody)));
     return r < 0 ? r : keep_port(fd, &before);
@@ -116,7 +116,7 @@ ssize_t weft__packet_send(int fd, const void *buf, size_t len, const struct weft
 /* MSG_TRUNC: the kernel answers how long it was, whatever fits. */
 ssize_t weft__packet_recv(int fd, void *buf, size_t len, struct weft__address *from)
 {
-    socklen_t bytes = sizeof(from->data);
+    socklen_t bytes = WEFT__ADDRESS_BYTES;
     struct sockaddr *peer = from ? sockaddr_of(from) : NULL;
     ssize_t r =
         CALL(WEFT__FAULT_RECV, recvfrom(fd, buf, len, MSG_TRUNC, peer, from ? &bytes : NULL));
@@ -182,6 +182,7 @@ int weft__packet_recv_many(int fd, struct weft__packet *list, unsigned count)
         m.header[i].msg_hdr.msg_controllen = sizeof(m.control[i]);
     }
     int r = (int)CALL(WEFT__FAULT_RECV, recvmmsg(fd, m.header, count, 0, NULL));
+    weft_assert(r <= (int)count);
     for (int i = 0; i < r; i++)
         read_header(&m, (unsigned)i, &list[i]);
     return r;
@@ -199,6 +200,7 @@ int weft__packet_send_many(int fd, struct weft__packet *list, unsigned count)
         if (p->segment > 0) write_segment(&m.header[i].msg_hdr, m.control[i], p->segment);
     }
     int r = (int)CALL(WEFT__FAULT_SEND, sendmmsg(fd, m.header, count, MSG_NOSIGNAL));
+    weft_assert(r <= (int)count);
     for (int i = 0; i < r; i++)
         list[i].got = m.header[i].msg_len;
     return r;
@@ -258,7 +260,7 @@ static void drop_fds(struct weft__packet_fds *into)
 
 ssize_t weft__packet_recv_fds(int fd, void *buf, size_t len, struct weft__packet_fds *into)
 {
-    _Alignas(struct cmsghdr) unsigned char control[FDS_CONTROL];
+    _Alignas(struct cmsghdr) unsigned char control[FDS_CONTROL] = {0};
     struct iovec iov = {.iov_base = buf, .iov_len = len};
     struct msghdr header = {.msg_iov = &iov,
                             .msg_iovlen = 1,

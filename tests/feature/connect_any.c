@@ -63,6 +63,7 @@ static void is_dead(struct place *p)
     ASSERT_OK(plain(p, "127.0.0.1:0", 0));
     for (int i = 0; i < 3; i++) {
         p->guest[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        ASSERT_GE(p->guest[i], 0);
         int r = connect(p->guest[i], (struct sockaddr *)(void *)p->addr.weft__data, p->addr.bytes);
         ASSERT(r == 0 || errno == EINPROGRESS);
     }

@@ -82,31 +82,31 @@ static inline int names_error(const char *host)
     return 0;
 }
 
-int getaddrinfo(const char *restrict host, const char *restrict service,
-                const struct addrinfo *restrict hints, struct addrinfo **restrict into)
+int getaddrinfo(const char *restrict name, const char *restrict service,
+                const struct addrinfo *restrict req, struct addrinfo **restrict pai)
 {
     int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
     fetch_add_relaxed(&names_asked, 1);
-    if (strcmp(host, "table.test") == 0) return names_give(into);
-    if (strcmp(host, "slow.test") == 0) return names_wait();
-    int eai = names_error(host);
+    if (strcmp(name, "table.test") == 0) return names_give(pai);
+    if (strcmp(name, "slow.test") == 0) return names_wait();
+    int eai = names_error(name);
     if (eai == EAI_SYSTEM) errno = EMFILE;
     if (eai) return eai;
     *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
-    return next(host, service, hints, into);
+    return next(name, service, req, pai);
 }
 
-void freeaddrinfo(struct addrinfo *list)
+void freeaddrinfo(struct addrinfo *ai)
 {
     void (*next)(struct addrinfo *);
-    if (list && list->ai_canonname != names_mark) {
+    if (ai && ai->ai_canonname != names_mark) {
         *(void **)&next = dlsym(RTLD_NEXT, "freeaddrinfo");
-        next(list);
+        next(ai);
         return;
     }
-    while (list) {
-        struct addrinfo *a = list;
-        list = a->ai_next;
+    while (ai) {
+        struct addrinfo *a = ai;
+        ai = a->ai_next;
         free(a->ai_addr);
         free(a);
     }
