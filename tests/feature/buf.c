@@ -292,6 +292,7 @@ TEST(buf_mistakes)
 
 /* ---- failures ---- */
 
+#if defined(WEFT_FAULTS)
 /* No memory at any of the places that ask for it; and then it works. */
 static void no_memory(struct crew *crew)
 {
@@ -328,6 +329,7 @@ TEST(buf_without_memory_loses_nothing)
     no_memory(&crew);
     crew_stop(&crew);
 }
+#endif
 
 /* A broken connection in the middle of a line: the error is told, and what came before is there. */
 static void breaks(struct crew *crew)

@@ -244,6 +244,7 @@ TEST_WITH(copy_carries_everything, .timeout_s = 180)
     crew_each(carry_all);
 }
 
+#if defined(WEFT_FAULTS)
 /* The kernel that cannot, at once or in the middle with bytes in the pipe; and no pipe to be had. */
 TEST(splice_falls_back_to_a_copy)
 {
@@ -268,6 +269,7 @@ TEST(splice_falls_back_to_a_copy)
     weft_close(b[1]);
     crew_stop(&crew);
 }
+#endif
 
 /* Nobody reads: an error, no signal, and no descriptor is left. */
 static void no_reader(struct crew *crew)
@@ -335,6 +337,7 @@ TEST_WITH(copy_of_a_buffer_given_up_leaves_no_gap, .timeout_s = 180)
     crew_each(copy_given_up);
 }
 
+#if defined(WEFT_FAULTS)
 /* No memory, the nth time: it is told, and what was not asked for yet stays where it is. */
 TEST(copy_without_memory_loses_nothing)
 {
@@ -369,6 +372,7 @@ TEST(copy_without_memory_loses_nothing)
         weft_close(out[i]);
     }
 }
+#endif
 
 /* ---- both ways ---- */
 
@@ -590,6 +594,7 @@ TEST_WITH(sendfile_sends_parts_of_files, .timeout_s = 180)
     crew_each(from_a_file);
 }
 
+#if defined(WEFT_FAULTS)
 TEST(sendfile_falls_back_to_reading)
 {
     struct crew crew;
@@ -604,3 +609,4 @@ TEST(sendfile_falls_back_to_reading)
     ASSERT_EQ(weft_sendfile(NULL, 0, -1, NULL), -EINVAL);
     crew_stop(&crew);
 }
+#endif

@@ -264,6 +264,7 @@ TEST(io_a_clock_outlives_the_fds_of_its_runtime)
     }
 }
 
+#if defined(WEFT_FAULTS)
 /* ---- a host ---- */
 
 static bool readable(int fd)
@@ -307,3 +308,4 @@ TEST(io_a_host_hears_of_its_fds_in_the_end)
     (void)weft_rt_enter(NULL);
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
+#endif
