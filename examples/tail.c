@@ -96,7 +96,7 @@ static int app(int argc, char **argv)
         return 2;
     }
     struct follower f = {.path = argv[1]};
-    weft_fd *news;
+    weft_fd *news = NULL;
     ssize_t r = watch_directory(f.path, &news);
     if (r < 0) return (int)r;
     do {
