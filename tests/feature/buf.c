@@ -329,7 +329,6 @@ TEST(buf_without_memory_loses_nothing)
     no_memory(&crew);
     crew_stop(&crew);
 }
-#endif
 
 /* A broken connection in the middle of a line: the error is told, and what came before is there. */
 static void breaks(struct crew *crew)
@@ -365,6 +364,7 @@ TEST(buf_survives_errors_beneath)
     breaks(&crew);
     crew_stop(&crew);
 }
+#endif
 
 /* ---- given up: reading ---- */
 

@@ -89,6 +89,7 @@ TEST(stdio_never_waits)
 #endif
 }
 
+#if defined(WEFT_FAULTS)
 TEST(stdio_goes_on_behind_a_signal)
 {
     int fds[2];
@@ -104,3 +105,4 @@ TEST(stdio_goes_on_behind_a_signal)
     ASSERT_EQ(weft__stdio_read(fds[0], &one), 0);
     weft__fd_close(fds[0]);
 }
+#endif
