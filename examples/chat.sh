@@ -5,10 +5,11 @@
 needs nc awk
 start "$1" 127.0.0.1:0
 
+# No client may hold another one's pipes open: they would wait for each other's ends.
 # enter NAME: its input is $work/NAME.in, what it hears is $work/NAME.out.
 enter() {
     mkfifo "$work/$1.in" "$work/$1.out"
-    nc -N 127.0.0.1 "$port" <"$work/$1.in" >"$work/$1.out" &
+    nc -N 127.0.0.1 "$port" <"$work/$1.in" >"$work/$1.out" 3<&- 4>&- 5<&- 6>&- 7<&- 8<&- 9>&- &
 }
 hears() { # FD LINE...
     fd=$1
@@ -42,10 +43,10 @@ hears 5 '* slow is here'
 enter fast
 exec 9>"$work/fast.in"
 echo fast >&9
-grep -m 1 -F '<ann> the last word' "$work/fast.out" >"$work/fast.heard" &
+grep -m 1 -F '<ann> the last word' "$work/fast.out" >"$work/fast.heard" 3<&- 4>&- 5<&- 6>&- 7<&- 8<&- 9>&- &
 fast=$!
 hears 5 '* fast is here'
-cat <&5 >"$work/ann.heard" &
+cat <&5 >"$work/ann.heard" 3<&- 4>&- 6>&- 7<&- 8<&- 9>&- &
 lines=30000
 {
     seq -f 'this is line number %g of many, and nobody has to wait for anybody' "$lines"
@@ -61,3 +62,5 @@ sed '/the last word/q' <&8 | awk -v lines="$lines" '
 ' >"$work/verdict"
 same "$(cat "$work/verdict")" "missed some and knows it"
 stop
+exec 4>&- 5<&- 6>&- 8<&- 9>&-
+wait
