@@ -1,221 +1,317 @@
 /* SPDX-License-Identifier: MIT
  *
- * duplex - two connected streams in memory (weft_duplex): a ring for each direction.
+ * duplex - two streams in memory, each the other's peer: for tests, and for parts of a program that speak a protocol to each other.
  *
- *     end 0 --- half 0 --> end 1         an end writes the half of its own number, and reads the other
- *     end 0 <-- half 1 --- end 1
- * A half's bytes are [head, head + len) of the ring, wrapping; 0 <= len <= cap.
- *
- * LIFE  The block is shared by its two ends, until they are closed, and by the operations under way, which a close ends with -EBADF: whoever
- * lets go last frees it. An operation is under way while it sits (seat.h).
- *     Pairs: [duplex-ref] let_go -> the last: all others are through.
- * Threads: any. LOCK ORDER: a half's wait list alone.
+ * Two halves, one for each direction, each a ring of bytes under the lock of its wait list. Of a half either the reader waits, and it is empty, or
+ * the writer, and it is full; never both: so one list does for them. Whoever moves bytes gives the one who waits a turn; the poll takes.
+ *     end i reads from half[i] and writes to half[1 - i]
+ * A close marks both halves and wakes who waits there: the peer finds the end, or -EPIPE; one's own operations are answered -EBADF. The memory goes with the last
+ * of the two ends and of the operations under way.
+ * Threads: any. Locks: rank wait list, one half at a time. Needs no runtime. Pairs: [duplex-ref].
  */
-#include "io/piece.h"
-
 #include "base/alloc.h"
+#include "base/list.h"
 #include "sync/leaf.h"
 
 #include <weft/part.h>
 
+#include <errno.h>
 #include <string.h>
 
+enum { READER, WRITER };
+
 struct half {
-    struct weft__waitlist list; /* its reader and its writer; guards the rest of it */
-    char *ring;
-    size_t cap; /* constant */
-    size_t head;
-    size_t len;
-    bool shut;        /* nothing more is written */
-    bool writer_gone; /* its end is closed */
-    bool reader_gone;
+    struct weft__waitlist list; /* its lock guards all of this */
+    unsigned char *ring;        /* constant */
+    size_t capacity;            /* constant */
+    size_t head;                /* where the oldest byte is */
+    size_t used;
+    bool ended;   /* nobody writes any more */
+    bool deaf;    /* nobody reads any more */
+    bool busy[2]; /* a reader, a writer is under way */
+    bool gone[2]; /* its end was closed */
 };
 
+struct duplex;
+
 struct end {
-    weft_stream face;
-    struct duplex *of; /* constant, as the number */
-    int number;
-    struct weft__seat reads;
-    struct weft__seat writes;
+    weft_stream stream;
+    uint32_t index;
+    struct duplex *duplex;
 };
 
 struct duplex {
-    _Atomic uint32_t users; /* ends, and operations under way  [duplex-ref] */
-    struct end ends[2];
-    struct half halves[2];
-    char rings[];
+    struct half half[2];
+    struct end end[2];
+    _Atomic uint32_t references; /* ends, and operations under way  [duplex-ref] */
 };
+
+/* An operation under way, in its struct weft_io. */
+struct moving {
+    struct weft__waiter waiter;
+    bool begun;
+    size_t done;
+};
+
+_Static_assert(sizeof(struct moving) <= sizeof(struct weft_io), "an operation fits its room");
 
 static struct end *end_of(weft_stream *stream)
 {
-    return (struct end *)(void *)stream;
+    return weft__container_of(stream, struct end, stream);
 }
 
-static struct half *in_of(struct end *end)
+static void unref(struct duplex *d)
 {
-    return &end->of->halves[1 - end->number];
-}
-
-static struct half *out_of(struct end *end)
-{
-    return &end->of->halves[end->number];
-}
-
-/* ---- life ---- */
-
-static void let_go(struct duplex *d)
-{
-    if (fetch_sub_acq_rel(&d->users, 1) > 1)
-        return; /* [duplex-ref] with the last: all others are through */
-    weft__waitlist_done(&d->halves[0].list);
-    weft__waitlist_done(&d->halves[1].list);
+    /* [duplex-ref] with unref: each holder's last touch */
+    if (fetch_sub_acq_rel(&d->references, 1) > 1) return;
+    weft__free(d->half[0].ring);
+    weft__free(d->half[1].ring);
     weft__free(d);
 }
 
-/* ---- holds: the half's lock ---- */
+/* ---- the ring ---- */
 
-/* How much of the ring lies in one piece from `at` on. */
-static size_t straight(const struct half *h, size_t at, size_t bytes)
+/* Holds: the lock. Copies out of the oldest bytes, from the `from`th on. */
+static void copy_out(const struct half *h, size_t from, void *to, size_t len)
 {
-    return bytes < h->cap - at ? bytes : h->cap - at;
+    size_t at = (h->head + from) % h->capacity;
+    size_t first = len < h->capacity - at ? len : h->capacity - at;
+    memcpy(to, h->ring + at, first);
+    memcpy((char *)to + first, h->ring, len - first);
 }
 
-static size_t ring_get(struct half *h, char *into, size_t bytes)
+/* Holds: the lock. There is room. */
+static void copy_in(struct half *h, const void *from, size_t len)
 {
-    size_t count = bytes < h->len ? bytes : h->len;
-    size_t first = straight(h, h->head, count);
-    memcpy(into, h->ring + h->head, first);
-    memcpy(into + first, h->ring, count - first);
-    h->head = (h->head + count) % h->cap;
-    h->len -= count;
-    return count;
+    size_t at = (h->head + h->used) % h->capacity;
+    size_t first = len < h->capacity - at ? len : h->capacity - at;
+    memcpy(h->ring + at, from, first);
+    memcpy(h->ring, (const char *)from + first, len - first);
+    h->used += len;
 }
 
-static size_t ring_put(struct half *h, const char *from, size_t bytes)
+/* Holds: the lock. Moves what it can, beyond the first `done` bytes of the list. */
+static size_t move_list(struct half *h, int way, const struct iovec *iov, int count, size_t done,
+                        bool peek)
 {
-    size_t count = bytes < h->cap - h->len ? bytes : h->cap - h->len;
-    size_t tail = (h->head + h->len) % h->cap;
-    size_t first = straight(h, tail, count);
-    memcpy(h->ring + tail, from, first);
-    memcpy(h->ring, from + first, count - first);
-    h->len += count;
-    return count;
+    size_t moved = 0;
+    for (int i = 0; i < count; i++) {
+        size_t skip = done < iov[i].iov_len ? done : iov[i].iov_len;
+        size_t len = iov[i].iov_len - skip;
+        size_t most = way == WRITER ? h->capacity - h->used : h->used - (peek ? moved : 0);
+        done -= skip;
+        if (len > most) len = most;
+        if (len == 0) continue;
+        char *at = (char *)iov[i].iov_base + skip;
+        if (way == WRITER) {
+            copy_in(h, at, len);
+        } else {
+            copy_out(h, peek ? moved : 0, at, len);
+            if (!peek) h->head = (h->head + len) % h->capacity;
+            if (!peek) h->used -= len;
+        }
+        moved += len;
+    }
+    return moved;
 }
 
-static ssize_t try_read(void *self, const struct iovec *piece)
+/* ---- one operation ---- */
+
+static weft_poll settles(struct duplex *d, struct half *h, int way, struct moving *m, ssize_t *ret,
+                         ssize_t answer)
 {
-    struct half *h = self;
-    if (h->reader_gone) return -EBADF;
-    if (h->len > 0) return (ssize_t)ring_get(h, piece->iov_base, piece->iov_len);
-    return h->shut ? 0 : -EAGAIN;
+    weft__waitlist_lock(&h->list);
+    (void)weft__waitlist_settle(&h->list,
+                                &m->waiter); /* all who waited were told: a turn is nobody else's */
+    h->busy[way] = false;
+    weft__waitlist_unlock(&h->list);
+    m->begun = false;
+    *ret = answer;
+    unref(d);
+    return WEFT_READY;
 }
 
-static ssize_t try_write(void *self, const struct iovec *piece)
+static int begins(struct duplex *d, struct half *h, int way, struct moving *m)
 {
-    struct half *h = self;
-    if (h->writer_gone) return -EBADF;
-    if (h->shut || h->reader_gone) return -EPIPE;
-    if (h->len == h->cap) return -EAGAIN;
-    return (ssize_t)ring_put(h, piece->iov_base, piece->iov_len);
+    int r = 0;
+    weft__waitlist_lock(&h->list);
+    if (h->gone[way]) r = -EBADF;
+    if (r == 0 && h->busy[way]) r = -EBUSY;
+    if (r == 0) h->busy[way] = true;
+    weft__waitlist_unlock(&h->list);
+    if (r < 0) return r;
+    (void)fetch_add_relaxed(&d->references, 1); /* relaxed: the end holds one */
+    weft__waiter_init(&m->waiter);
+    m->begun = true;
+    m->done = 0;
+    return 0;
+}
+
+/* Holds: the lock. Of one that moved nothing: why it is over; 1: it is not. */
+static int is_over(const struct half *h, int way)
+{
+    if (h->gone[way]) return -EBADF;
+    if (way == WRITER) return h->deaf || h->ended ? -EPIPE : 1;
+    return h->ended ? 0 : 1;
+}
+
+/* One look under the lock: moves, waits, or finds that it is over. PENDING: it waits, or it is a probe. */
+static weft_poll looks(struct half *h, int way, struct moving *m, const struct iovec *iov,
+                       int count, unsigned flags, weft_cx *cx, ssize_t *got)
+{
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    weft_poll answer = WEFT_READY;
+
+    weft__waitlist_lock(&h->list);
+    bool shut = h->gone[way] || (way == WRITER && (h->deaf || h->ended));
+    size_t moved = shut ? 0 : move_list(h, way, iov, count, m->done, flags & WEFT_IO_PEEK);
+    *got = moved > 0 ? (ssize_t)moved : is_over(h, way);
+    if (moved > 0) {
+        while (weft__waitlist_give_turn(&h->list, &chain))
+            continue;
+    } else if (*got == 1) {
+        answer = WEFT_PENDING;
+        bool queued = weft__waiter_queued(&h->list, &m->waiter);
+        if (!cx->probe && !queued) weft__waitlist_add(&h->list, &m->waiter, cx->waker);
+    }
+    weft__waitlist_unlock_push(&h->list, &chain, &weft__sched);
+    return answer;
+}
+
+static size_t bytes_of(const struct iovec *iov, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += iov[i].iov_len;
+    return bytes;
+}
+
+static weft_poll moves(struct duplex *d, struct half *h, int way, struct moving *m,
+                       const struct iovec *iov, int count, unsigned flags, weft_cx *cx,
+                       ssize_t *ret)
+{
+    size_t want = bytes_of(iov, count);
+    for (;;) {
+        ssize_t got = 0;
+        if (looks(h, way, m, iov, count, flags, cx, &got) == WEFT_PENDING) {
+            if (cx->probe) (void)settles(d, h, way, m, ret, 0); /* a look leaves nothing behind */
+            return WEFT_PENDING;
+        }
+        if (got <= 0 || !(flags & WEFT_IO_ALL)) {
+            bool end_of_all = got == 0 && (flags & WEFT_IO_ALL);
+            return settles(d, h, way, m, ret, end_of_all ? (ssize_t)m->done : got);
+        }
+        m->done += (size_t)got;
+        if (m->done == want) return settles(d, h, way, m, ret, (ssize_t)want);
+        if (!weft__leaf_may(cx)) return WEFT_PENDING;
+    }
+}
+
+static weft_poll polls(struct duplex *d, struct half *h, int way, struct weft_io *io,
+                       const struct iovec *iov, int count, unsigned flags, weft_cx *cx,
+                       ssize_t *ret, size_t *done)
+{
+    struct moving *m = (struct moving *)(void *)io;
+    if (bytes_of(iov, count) == 0) {
+        *ret = 0;
+        return WEFT_READY;
+    }
+    if (m->begun && cx->why) {
+        *done = m->done;
+        return settles(d, h, way, m, ret, weft_cx_cancelled(cx));
+    }
+    if (!m->begun) {
+        if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
+        if (!cx->why && !weft__leaf_may(cx)) return WEFT_PENDING;
+        *ret = cx->why ? weft_cx_cancelled(cx) : begins(d, h, way, m);
+        if (*ret < 0) return WEFT_READY;
+    }
+    weft_poll answer = moves(d, h, way, m, iov, count, flags, cx, ret);
+    *done = m->done;
+    return answer;
 }
 
 /* ---- the table ---- */
 
-static weft_poll read_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
-                          weft_cx *cx, ssize_t *got)
+static weft_poll duplex_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                             int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct half *h = in_of(end_of(stream));
-    return weft__try_poll(&h->list, io, try_read, h, piece, cx, got);
+    struct end *e = end_of(stream);
+    return polls(e->duplex, &e->duplex->half[e->index], READER, io, iov, count, flags, cx, ret,
+                 done);
 }
 
-static weft_poll write_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
-                           weft_cx *cx, ssize_t *got)
+static weft_poll duplex_write(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                              int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct half *h = out_of(end_of(stream));
-    return weft__try_poll(&h->list, io, try_write, h, piece, cx, got);
+    struct end *e = end_of(stream);
+    return polls(e->duplex, &e->duplex->half[1 - e->index], WRITER, io, iov, count, flags, cx, ret,
+                 done);
 }
 
-/* It uses the block from the poll that sits down to the one that gets up. */
-static weft_poll uses(const struct weft__pieces *p, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    struct duplex *d = end_of(p->stream)->of;
-    if (!weft__seat_is_mine(p->seat, p->io))
-        fetch_add_relaxed(&d->users, 1); /* relaxed: whoever uses it has it already */
-    weft_poll answer = weft__pieces_poll(p, cx, ret, done);
-    if (!weft__seat_is_mine(p->seat, p->io)) let_go(d);
-    return answer;
-}
-
-static weft_poll read_face(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
-                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    struct weft__pieces p = {stream, io, iov, count, flags, &end_of(stream)->reads, read_one};
-    return uses(&p, cx, ret, done);
-}
-
-static weft_poll write_face(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
-                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    struct weft__pieces p = {stream, io, iov, count, flags, &end_of(stream)->writes, write_one};
-    return uses(&p, cx, ret, done);
-}
-
-static void shut_half(struct half *h)
+/* The half that it writes to gets no more. */
+static void end_writing(struct half *h, bool gone)
 {
     weft__waitlist_lock(&h->list);
-    h->shut = true;
+    h->ended = true;
+    if (gone) h->gone[WRITER] = true;
     (void)weft__waitlist_unlock_wake_all(&h->list, &weft__sched);
 }
 
-static weft_poll shut_face(weft_stream *stream, struct weft_io *io, weft_cx *cx, int *ret)
+static weft_poll duplex_shutdown(weft_stream *stream, struct weft_io *io, weft_cx *cx, int *ret)
 {
-    struct end *end = end_of(stream);
-    ssize_t answer = 0;
-    enum weft__sits sits = weft__seat_begin(&end->writes, io, cx, &answer);
-    if (sits == WEFT__SITS_PENDING) return WEFT_PENDING;
-    if (sits == WEFT__SITS) {
-        shut_half(out_of(end));
-        weft__seat_leave(&end->writes);
-    }
-    *ret = (int)answer;
+    struct end *e = end_of(stream);
+    (void)io;
+    if (cx->probe) return WEFT_PENDING;
+    *ret = weft_cx_cancelled(cx);
+    if (*ret == 0) end_writing(&e->duplex->half[1 - e->index], false);
     return WEFT_READY;
 }
 
-static void close_face(weft_stream *stream)
+static void duplex_close(weft_stream *stream)
 {
-    struct end *end = end_of(stream);
-    struct half *in = in_of(end);
-    struct half *out = out_of(end);
+    struct end *e = end_of(stream);
+    struct half *in = &e->duplex->half[e->index];
     weft__waitlist_lock(&in->list);
-    in->reader_gone = true;
+    in->deaf = true;
+    in->gone[READER] = true;
     (void)weft__waitlist_unlock_wake_all(&in->list, &weft__sched);
-    weft__waitlist_lock(&out->list);
-    out->writer_gone = out->shut = true;
-    (void)weft__waitlist_unlock_wake_all(&out->list, &weft__sched);
-    let_go(end->of);
+    end_writing(&e->duplex->half[1 - e->index], true);
+    unref(e->duplex);
 }
 
-static const weft_stream_ops table = {"duplex", read_face, write_face, shut_face, close_face, NULL};
+static const weft_stream_ops table = {
+    .kind = "memory",
+    .read = duplex_read,
+    .write = duplex_write,
+    .shutdown = duplex_shutdown,
+    .close = duplex_close,
+};
 
-static void open_end(struct duplex *d, int i, size_t bytes)
+static bool half_init(struct half *h, size_t capacity)
 {
-    d->ends[i].face.ops = &table;
-    d->ends[i].of = d;
-    d->ends[i].number = i;
-    weft__waitlist_init(&d->halves[i].list);
-    d->halves[i].ring = d->rings + (size_t)i * bytes;
-    d->halves[i].cap = bytes;
+    weft__waitlist_init(&h->list);
+    h->ring = weft__alloc(capacity);
+    h->capacity = capacity;
+    return h->ring != NULL;
 }
 
-int weft_duplex(size_t bytes, weft_stream **a, weft_stream **b)
+int weft_duplex(size_t capacity, weft_stream **a, weft_stream **b)
 {
-    if (!a || !b || bytes == 0 || bytes > SIZE_MAX / 4) return -EINVAL;
-    struct duplex *d = weft__alloc(sizeof(*d) + 2 * bytes);
+    if (!a || !b || capacity == 0) return -EINVAL;
+    struct duplex *d = weft__alloc(sizeof(*d));
     if (!d) return -ENOMEM;
-    store_relaxed(&d->users, 2); /* relaxed: not shared yet */
-    open_end(d, 0, bytes);
-    open_end(d, 1, bytes);
-    *a = &d->ends[0].face;
-    *b = &d->ends[1].face;
+    store_relaxed(&d->references, 2); /* relaxed: not shared yet */
+    bool there = half_init(&d->half[0], capacity);
+    if (!half_init(&d->half[1], capacity)) there = false;
+    for (uint32_t i = 0; i < 2; i++)
+        d->end[i] = (struct end){.stream = {&table}, .index = i, .duplex = d};
+    if (!there) {
+        store_relaxed(&d->references, 1); /* relaxed: as above */
+        unref(d);
+        return -ENOMEM;
+    }
+    *a = &d->end[0].stream;
+    *b = &d->end[1].stream;
     return 0;
 }

@@ -17,11 +17,17 @@ static void no_stir(struct weft__driver *driver, uint32_t port)
     (void)port;
 }
 
+static void no_calm(struct weft__driver *driver)
+{
+    (void)driver;
+}
+
 static struct weft__driver *driver_of(uint32_t ports)
 {
     struct weft__driver *driver;
     ASSERT_OK(weft__driver_new(ports, &driver));
     driver->stir = no_stir;
+    driver->calm = no_calm;
     return driver;
 }
 
@@ -76,6 +82,7 @@ static void fixture_end(struct fixture *f)
     weft__driver_close(f->slot);
     weft__fd_close(f->other);
     weft__driver_stop(f->driver);
+    weft__driver_let_go(f->driver);
 }
 
 TEST(slot_begins_ready_for_everything)
@@ -173,6 +180,7 @@ TEST(slot_closes_behind_the_last_user)
     ASSERT(weft__port_idle(&f.driver->ports[0]));
     weft__fd_close(f.other);
     weft__driver_stop(f.driver);
+    weft__driver_let_go(f.driver);
 }
 
 /* Slots are used again, with another generation: an event of the last owner finds nobody. */
@@ -213,6 +221,7 @@ TEST(port_slots_never_move)
     for (uint32_t i = 0; i < COUNT; i++)
         weft__driver_close(slots[i]);
     weft__driver_stop(driver);
+    weft__driver_let_go(driver);
 }
 
 /* Events find their slots, by way of the kernel; the port's own event is passed on by who drives another's port. */
@@ -231,6 +240,10 @@ TEST(port_turns)
     uint64_t one = 1;
     ASSERT_EQ(write(port->event, &one, sizeof one), sizeof one);
     ASSERT_EQ(weft__port_turn(port, false), 0);
+    ASSERT(!f.driver->ops->has(port)); /* for whom it was meant does not sleep there */
+    store_relaxed(&port->slept_in, true); /* relaxed: one thread */
+    ASSERT_EQ(write(port->event, &one, sizeof one), sizeof one);
+    ASSERT_EQ(weft__port_turn(port, false), 0);
     ASSERT(f.driver->ops->has(port)); /* it is still there for whom it was meant */
     ASSERT_EQ(weft__port_turn(port, true), 0);
     ASSERT(!f.driver->ops->has(port));
@@ -244,6 +257,7 @@ TEST(driver_outlived_by_a_slot)
     struct weft__port *port = &f.driver->ports[0];
     int fd = f.slot->fd;
     weft__driver_stop(f.driver);
+    weft__driver_let_go(f.driver);
     ASSERT(word_of(f.slot) & WEFT__READY_DOWN);
     struct weft__fdslot *late;
     ASSERT_EQ(weft__driver_add(port, f.other, &late), -ESHUTDOWN);
