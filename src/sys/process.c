@@ -29,8 +29,6 @@
 #define P_PIDFD 3
 #endif
 
-extern char **environ;
-
 /* ---- start -------------------------------------------------------------------------------------------- */
 
 /* Copies made by dup2 are not close-on-exec; all three are above 2, or below 0. */

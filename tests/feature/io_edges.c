@@ -204,6 +204,7 @@ static int knocks(const weft_listener *l)
     struct sockaddr_in at;
     socklen_t bytes = sizeof at;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(fd, 0);
     ASSERT_OK(getsockname(weft_listener_fd(l), (struct sockaddr *)&at, &bytes));
     ASSERT_OK(connect(fd, (struct sockaddr *)&at, bytes));
     return fd;

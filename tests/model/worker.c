@@ -218,11 +218,6 @@ bool weft__stack_sizes_are_warm(struct weft__stack_sizes *sizes, size_t keep) { 
 bool weft__worker_has_due(const struct weft__worker *w) { (void)w; return false; }
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit) { (void)rt; (void)limit; return false; }
 void weft__unread_add(struct weft__unread *unread, const struct weft_site *site, int64_t failure) { (void)unread; (void)site; (void)failure; unreached(); }
-bool weft__kin_fails(struct weft__kin *kin, int failure) { (void)kin; (void)failure; unreached(); return false; }
-void weft__kin_wins(struct weft__kin *kin) { (void)kin; unreached(); }
-void weft__kin_leave(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
-void weft__kin_unlink(struct weft__kin *kin, struct weft_task *task) { (void)kin; (void)task; unreached(); }
-void weft__kin_count_down(struct weft__kin *kin) { (void)kin; unreached(); }
 void weft__watchers_wake(const struct weft_task *child, const struct weft__sched *sched) { (void)child; (void)sched; unreached(); }
 void weft__locals_end(struct weft_task *task) { (void)task; unreached(); }
 void weft__orphan_returns(void) { unreached(); __builtin_trap(); }
@@ -292,10 +287,10 @@ static void port_init(uint32_t index, bool has_fds)
 }
 
 /* clang-format off */
-int weft__driver_new(uint32_t count, struct weft__driver **into) { (void)count; (void)into; unreached(); return 0; }
+int weft__driver_new(uint32_t ports, struct weft__driver **into) { (void)ports; (void)into; unreached(); return 0; }
 void weft__driver_stop(struct weft__driver *d) { (void)d; unreached(); }
 void weft__driver_let_go(struct weft__driver *d) { (void)d; unreached(); }
-void weft__clock_nudge(struct weft_rt *of) { (void)of; unreached(); }
+void weft__clock_nudge(struct weft_rt *rt) { (void)rt; unreached(); }
 /* clang-format on */
 
 /* ---- a runtime ---- */

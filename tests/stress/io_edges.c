@@ -221,7 +221,7 @@ static void first_fds(struct crew *crew)
     uint64_t random = pool_seed(1);
     for (uint32_t i = 0; i < test_scaled(300); i++) {
         weft_stream *pair[2];
-        pthread_t thread;
+        pthread_t thread = 0;
         weft_task *task = NULL;
         void *answer = NULL;
         int r = 1;
