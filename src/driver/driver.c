@@ -18,19 +18,19 @@ static void port_init(struct weft__port *port, struct weft__driver *driver, uint
     weft__lock_init(&port->lock, WEFT__RANK_DRIVER);
 }
 
-int weft__driver_new(uint32_t ports, struct weft__driver **into)
+int weft__driver_new(uint32_t port_count, struct weft__driver **into)
 {
     struct weft__driver *driver = weft__alloc(sizeof(*driver));
     if (!driver) return -ENOMEM;
-    driver->ports = weft__alloc_aligned(ports * sizeof(struct weft__port), WEFT__CACHE_LINE);
+    driver->ports = weft__alloc_aligned(port_count * sizeof(struct weft__port), WEFT__CACHE_LINE);
     if (!driver->ports) {
         weft__free(driver);
         return -ENOMEM;
     }
     driver->ops = &weft__driver_epoll;
-    driver->port_count = ports;
+    driver->port_count = port_count;
     store_relaxed(&driver->references, 1); /* relaxed: not shared yet */
-    for (uint32_t i = 0; i < ports; i++)
+    for (uint32_t i = 0; i < port_count; i++)
         port_init(&driver->ports[i], driver, i);
     *into = driver;
     return 0;

@@ -120,7 +120,7 @@ extern const struct weft__driver_ops weft__driver_epoll;
 
 /* ---- by the runtime ---- */
 
-int weft__driver_new(uint32_t ports, struct weft__driver **into);
+int weft__driver_new(uint32_t port_count, struct weft__driver **into);
 
 /* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. */
 void weft__driver_stop(struct weft__driver *driver);
