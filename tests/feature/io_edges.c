@@ -62,7 +62,7 @@ static void two_pieces(int fd, int from, const void *pieces, size_t bytes, int a
 TEST(io_reads_every_line_of_a_terminal)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    ASSERT_GE(master, 0);
+    if (master < 0) TEST_SKIP("no terminals here: is /dev/pts there?");
     ASSERT_OK(grantpt(master));
     ASSERT_OK(unlockpt(master));
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
