@@ -5,7 +5,7 @@
 #include "sys/packet.h"
 
 #include "base/assert.h"
-#include "base/fault.h"
+#include "sys/answer.h"
 #include "sys/fd.h"
 
 #include <arpa/inet.h>
@@ -17,17 +17,6 @@
 #include <sys/socket.h>
 
 #define FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
-
-/* The call's answer, or its errno; again while that is EINTR. An errno is read right after its call. */
-#define CALL(kind, ...)                                                                            \
-    ({                                                                                             \
-        ssize_t weft__r;                                                                           \
-        do {                                                                                       \
-            weft__r = weft__fault(kind);                                                           \
-            if (weft__r == 0 && (weft__r = (__VA_ARGS__)) < 0) weft__r = -errno;                   \
-        } while (weft__r == -EINTR);                                                               \
-        weft__r;                                                                                   \
-    })
 
 static struct sockaddr *sockaddr_of(struct weft__address *addr)
 {
@@ -46,7 +35,7 @@ static int type_of(enum weft__packet_kind kind)
 
 static int open_family(int family, enum weft__packet_kind kind, int *into)
 {
-    int fd = (int)CALL(WEFT__FAULT_SOCKET, socket(family, type_of(kind), 0));
+    int fd = (int)WEFT__ANSWER(WEFT__FAULT_SOCKET, socket(family, type_of(kind), 0));
     if (fd < 0) return fd;
     *into = fd;
     return 0;
@@ -65,7 +54,7 @@ int weft__packet_open_unix(enum weft__packet_kind kind, int *into)
 int weft__packet_pair(enum weft__packet_kind kind, int into[2])
 {
     int pair[2] = {-1, -1};
-    int r = (int)CALL(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, type_of(kind), 0, pair));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, type_of(kind), 0, pair));
     if (r < 0) return r;
     memcpy(into, pair, sizeof(pair));
     return 0;
@@ -75,7 +64,7 @@ static int local_of(int fd, struct sockaddr_storage *into, socklen_t *bytes)
 {
     struct sockaddr *to = (struct sockaddr *)(void *)into;
     *bytes = sizeof(*into);
-    return (int)CALL(WEFT__FAULT_SOCKNAME, getsockname(fd, to, bytes));
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKNAME, getsockname(fd, to, bytes));
 }
 
 /* The port of either family lies in the same place. */
@@ -92,7 +81,7 @@ static int keep_port(int fd, struct sockaddr_storage *before)
     int r = local_of(fd, &now, &bytes);
     if (r < 0 || now.ss_family == AF_UNIX || *port_of(&now) == *port_of(before)) return r;
     *port_of(&now) = *port_of(before);
-    return (int)CALL(WEFT__FAULT_BIND, bind(fd, (struct sockaddr *)(void *)&now, bytes));
+    return (int)WEFT__ANSWER(WEFT__FAULT_BIND, bind(fd, (struct sockaddr *)(void *)&now, bytes));
 }
 
 int weft__packet_disconnect(int fd)
@@ -101,7 +90,7 @@ int weft__packet_disconnect(int fd)
     struct sockaddr_storage before = {.ss_family = AF_UNSPEC};
     socklen_t bytes = 0;
     int r = local_of(fd, &before, &bytes);
-    if (r == 0) r = (int)CALL(WEFT__FAULT_CONNECT, connect(fd, &nobody, sizeof(nobody)));
+    if (r == 0) r = (int)WEFT__ANSWER(WEFT__FAULT_CONNECT, connect(fd, &nobody, sizeof(nobody)));
     return r < 0 ? r : keep_port(fd, &before);
 }
 
@@ -109,7 +98,7 @@ int weft__packet_disconnect(int fd)
 
 ssize_t weft__packet_send(int fd, const void *buf, size_t len, const struct weft__address *to)
 {
-    return CALL(WEFT__FAULT_SEND,
+    return WEFT__ANSWER(WEFT__FAULT_SEND,
                 sendto(fd, buf, len, MSG_NOSIGNAL, sockaddr_in(to), to ? to->bytes : 0));
 }
 
@@ -119,7 +108,7 @@ ssize_t weft__packet_recv(int fd, void *buf, size_t len, struct weft__address *f
     socklen_t bytes = WEFT__ADDRESS_BYTES;
     struct sockaddr *peer = from ? sockaddr_of(from) : NULL;
     ssize_t r =
-        CALL(WEFT__FAULT_RECV, recvfrom(fd, buf, len, MSG_TRUNC, peer, from ? &bytes : NULL));
+        WEFT__ANSWER(WEFT__FAULT_RECV, recvfrom(fd, buf, len, MSG_TRUNC, peer, from ? &bytes : NULL));
     if (r < 0) return r;
     if (from) from->bytes = bytes;
     return (size_t)r > len ? -EMSGSIZE : r;
@@ -181,7 +170,7 @@ int weft__packet_recv_many(int fd, struct weft__packet *list, unsigned count)
         m.header[i].msg_hdr.msg_control = m.control[i];
         m.header[i].msg_hdr.msg_controllen = sizeof(m.control[i]);
     }
-    int r = (int)CALL(WEFT__FAULT_RECV, recvmmsg(fd, m.header, count, 0, NULL));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_RECV, recvmmsg(fd, m.header, count, 0, NULL));
     weft_assert(r <= (int)count);
     for (int i = 0; i < r; i++)
         read_header(&m, (unsigned)i, &list[i]);
@@ -199,7 +188,7 @@ int weft__packet_send_many(int fd, struct weft__packet *list, unsigned count)
         if (p->addr.bytes == 0) m.header[i].msg_hdr.msg_name = NULL;
         if (p->segment > 0) write_segment(&m.header[i].msg_hdr, m.control[i], p->segment);
     }
-    int r = (int)CALL(WEFT__FAULT_SEND, sendmmsg(fd, m.header, count, MSG_NOSIGNAL));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SEND, sendmmsg(fd, m.header, count, MSG_NOSIGNAL));
     weft_assert(r <= (int)count);
     for (int i = 0; i < r; i++)
         list[i].got = m.header[i].msg_len;
@@ -226,7 +215,7 @@ ssize_t weft__packet_send_fds(int fd, const void *buf, size_t len, const int *fd
                               .cmsg_len = CMSG_LEN(sizeof(int) * count)};
         memcpy(CMSG_DATA(c), fds, sizeof(int) * count);
     }
-    return CALL(WEFT__FAULT_SEND, sendmsg(fd, &header, MSG_NOSIGNAL));
+    return WEFT__ANSWER(WEFT__FAULT_SEND, sendmsg(fd, &header, MSG_NOSIGNAL));
 }
 
 static void take_fd(struct weft__packet_fds *into, int fd)
@@ -268,7 +257,7 @@ ssize_t weft__packet_recv_fds(int fd, void *buf, size_t len, struct weft__packet
                             .msg_controllen = sizeof(control)};
     into->count = 0;
     into->cut = false;
-    ssize_t r = CALL(WEFT__FAULT_RECV, recvmsg(fd, &header, MSG_CMSG_CLOEXEC));
+    ssize_t r = WEFT__ANSWER(WEFT__FAULT_RECV, recvmsg(fd, &header, MSG_CMSG_CLOEXEC));
     if (r < 0) return r;
     take_fds(&header, into);
     if (header.msg_flags & MSG_CTRUNC) into->cut = true;
@@ -305,7 +294,7 @@ static int family_of(int fd)
 {
     int family = 0;
     socklen_t bytes = sizeof(family);
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes));
     return r < 0 ? r : family;
 }
 
@@ -314,7 +303,7 @@ int weft__packet_set(int fd, enum weft__packet_option option, int value)
     int family = family_of(fd);
     if (family < 0) return family;
     const struct option *o = family == AF_INET6 ? &v6[option] : &v4[option];
-    return (int)CALL(WEFT__FAULT_SOCKOPT, setsockopt(fd, o->level, o->name, &value, sizeof(value)));
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, setsockopt(fd, o->level, o->name, &value, sizeof(value)));
 }
 
 int weft__packet_get(int fd, enum weft__packet_option option, int *into)
@@ -324,7 +313,7 @@ int weft__packet_get(int fd, enum weft__packet_option option, int *into)
     int family = family_of(fd);
     if (family < 0) return family;
     const struct option *o = family == AF_INET6 ? &v6[option] : &v4[option];
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, o->level, o->name, &value, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, o->level, o->name, &value, &bytes));
     if (r == 0) *into = value;
     return r;
 }
@@ -358,7 +347,7 @@ int weft__packet_group(int fd, bool join, const char *group, const char *interfa
     if (level < 0 || index < 0) return level < 0 ? level : index;
     req.gr_interface = (uint32_t)index;
     int name = join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP;
-    return (int)CALL(WEFT__FAULT_SOCKOPT, setsockopt(fd, level, name, &req, sizeof(req)));
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, setsockopt(fd, level, name, &req, sizeof(req)));
 }
 
 int weft__packet_group_by(int fd, const char *interface)
@@ -372,14 +361,14 @@ int weft__packet_group_by(int fd, const char *interface)
     socklen_t bytes = six ? sizeof(index) : sizeof(req);
     int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
     int name = six ? IPV6_MULTICAST_IF : IP_MULTICAST_IF;
-    return (int)CALL(WEFT__FAULT_SOCKOPT, setsockopt(fd, level, name, from, bytes));
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, setsockopt(fd, level, name, from, bytes));
 }
 
 int weft__packet_creds(int fd, pid_t *pid, uid_t *uid, gid_t *gid)
 {
     struct ucred peer = {0};
     socklen_t bytes = sizeof(peer);
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes));
     if (r < 0) return r;
     if (peer.uid == (uid_t)-1) return -ENOTCONN; /* what the kernel says of nobody */
     *pid = peer.pid;

@@ -4,7 +4,7 @@
  */
 #include "sys/socket.h"
 
-#include "base/fault.h"
+#include "sys/answer.h"
 
 #include <errno.h>
 #include <netinet/in.h> /* and sys/socket.h, by a name that is not ours */
@@ -15,17 +15,6 @@
 
 _Static_assert(sizeof(struct sockaddr_storage) <= WEFT__ADDRESS_BYTES, "every address fits its box");
 
-/* The call's answer, or its errno; again while that is EINTR. An errno is read right after its call. */
-#define CALL(kind, ...)                                                                            \
-    ({                                                                                             \
-        ssize_t weft__r;                                                                           \
-        do {                                                                                       \
-            weft__r = weft__fault(kind);                                                           \
-            if (weft__r == 0 && (weft__r = (__VA_ARGS__)) < 0) weft__r = -errno;                   \
-        } while (weft__r == -EINTR);                                                               \
-        weft__r;                                                                                   \
-    })
-
 static const struct sockaddr *sockaddr_of(const struct weft__address *addr)
 {
     return (const struct sockaddr *)(const void *)addr->data;
@@ -33,7 +22,7 @@ static const struct sockaddr *sockaddr_of(const struct weft__address *addr)
 
 int weft__socket_open(const struct weft__address *like, int *into)
 {
-    int fd = (int)CALL(WEFT__FAULT_SOCKET, socket(sockaddr_of(like)->sa_family, KIND, 0));
+    int fd = (int)WEFT__ANSWER(WEFT__FAULT_SOCKET, socket(sockaddr_of(like)->sa_family, KIND, 0));
     if (fd < 0) return fd;
     *into = fd;
     return 0;
@@ -42,7 +31,7 @@ int weft__socket_open(const struct weft__address *like, int *into)
 int weft__socket_pair(int into[2])
 {
     int pair[2] = {-1, -1};
-    int r = (int)CALL(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, KIND, 0, pair));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKET, socketpair(AF_UNIX, KIND, 0, pair));
     if (r < 0) return r;
     memcpy(into, pair, sizeof(pair));
     return 0;
@@ -50,19 +39,19 @@ int weft__socket_pair(int into[2])
 
 int weft__socket_bind(int fd, const struct weft__address *addr)
 {
-    return (int)CALL(WEFT__FAULT_BIND, bind(fd, sockaddr_of(addr), addr->bytes));
+    return (int)WEFT__ANSWER(WEFT__FAULT_BIND, bind(fd, sockaddr_of(addr), addr->bytes));
 }
 
 int weft__socket_listen(int fd, int backlog)
 {
-    return (int)CALL(WEFT__FAULT_LISTEN, listen(fd, backlog));
+    return (int)WEFT__ANSWER(WEFT__FAULT_LISTEN, listen(fd, backlog));
 }
 
 int weft__socket_accept(int fd, struct weft__address *from, int *into)
 {
     socklen_t bytes = WEFT__ADDRESS_BYTES;
     struct sockaddr *peer = from ? (struct sockaddr *)(void *)from->data : NULL;
-    int got = (int)CALL(WEFT__FAULT_ACCEPT, accept4(fd, peer, from ? &bytes : NULL,
+    int got = (int)WEFT__ANSWER(WEFT__FAULT_ACCEPT, accept4(fd, peer, from ? &bytes : NULL,
                                                     SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (got < 0) return got;
     if (from) from->bytes = bytes;
@@ -83,14 +72,14 @@ ssize_t weft__socket_recv(int fd, const struct iovec *iov, int count, bool peek)
 {
     int flags = peek ? MSG_PEEK : 0;
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
-    if (count == 1) return CALL(WEFT__FAULT_RECV, recv(fd, iov->iov_base, iov->iov_len, flags));
-    return CALL(WEFT__FAULT_RECV, recvmsg(fd, &message, flags));
+    if (count == 1) return WEFT__ANSWER(WEFT__FAULT_RECV, recv(fd, iov->iov_base, iov->iov_len, flags));
+    return WEFT__ANSWER(WEFT__FAULT_RECV, recvmsg(fd, &message, flags));
 }
 
 ssize_t weft__socket_recv_unix(int fd, const struct iovec *iov, int count, bool *cut)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
-    ssize_t r = CALL(WEFT__FAULT_RECV, recvmsg(fd, &message, 0));
+    ssize_t r = WEFT__ANSWER(WEFT__FAULT_RECV, recvmsg(fd, &message, 0));
     *cut = message.msg_flags & MSG_CTRUNC;
     return r;
 }
@@ -99,20 +88,20 @@ ssize_t weft__socket_send(int fd, const struct iovec *iov, int count)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)count};
     if (count == 1)
-        return CALL(WEFT__FAULT_SEND, send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
-    return CALL(WEFT__FAULT_SEND, sendmsg(fd, &message, MSG_NOSIGNAL));
+        return WEFT__ANSWER(WEFT__FAULT_SEND, send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
+    return WEFT__ANSWER(WEFT__FAULT_SEND, sendmsg(fd, &message, MSG_NOSIGNAL));
 }
 
 int weft__socket_shutdown(int fd, enum weft__socket_half half)
 {
-    return (int)CALL(WEFT__FAULT_SHUTDOWN, shutdown(fd, half == WEFT__HALF_READ ? SHUT_RD : SHUT_WR));
+    return (int)WEFT__ANSWER(WEFT__FAULT_SHUTDOWN, shutdown(fd, half == WEFT__HALF_READ ? SHUT_RD : SHUT_WR));
 }
 
 int weft__socket_error(int fd)
 {
     int error = 0;
     socklen_t bytes = sizeof(error);
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
     return r < 0 ? r : -error;
 }
 
@@ -120,7 +109,7 @@ bool weft__socket_is_stream(int fd)
 {
     int type = 0;
     socklen_t bytes = sizeof(type);
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
     return r == 0 && type == SOCK_STREAM;
 }
 
@@ -149,7 +138,7 @@ int weft__socket_set(int fd, enum weft__socket_option option, int value)
     bool lingers = option == WEFT__SOCKET_LINGER;
     const void *from = lingers ? (const void *)&linger : &value;
     socklen_t bytes = lingers ? sizeof(linger) : sizeof(value);
-    return (int)CALL(WEFT__FAULT_SOCKOPT,
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT,
                      setsockopt(fd, options[option].level, options[option].name, from, bytes));
 }
 
@@ -160,7 +149,7 @@ int weft__socket_get(int fd, enum weft__socket_option option, int *into)
     bool lingers = option == WEFT__SOCKET_LINGER;
     socklen_t bytes = lingers ? sizeof(linger) : sizeof(value);
     void *to = lingers ? (void *)&linger : &value;
-    int r = (int)CALL(WEFT__FAULT_SOCKOPT,
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT,
                       getsockopt(fd, options[option].level, options[option].name, to, &bytes));
     if (r < 0) return r;
     *into = !lingers ? value : linger.l_onoff ? linger.l_linger : -1;
@@ -174,7 +163,7 @@ int weft__socket_local(int fd, struct weft__address *into)
     struct weft__address got = {.bytes = 0};
     socklen_t bytes = sizeof(got.data);
     struct sockaddr *to = (struct sockaddr *)(void *)got.data;
-    int r = (int)CALL(WEFT__FAULT_SOCKNAME, getsockname(fd, to, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKNAME, getsockname(fd, to, &bytes));
     if (r < 0) return r;
     got.bytes = bytes;
     *into = got;
@@ -186,7 +175,7 @@ int weft__socket_peer(int fd, struct weft__address *into)
     struct weft__address got = {.bytes = 0};
     socklen_t bytes = sizeof(got.data);
     struct sockaddr *to = (struct sockaddr *)(void *)got.data;
-    int r = (int)CALL(WEFT__FAULT_SOCKNAME, getpeername(fd, to, &bytes));
+    int r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKNAME, getpeername(fd, to, &bytes));
     if (r < 0) return r;
     got.bytes = bytes;
     *into = got;
