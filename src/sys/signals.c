@@ -22,9 +22,9 @@ enum { NUMBERS = 65 }; /* Linux: 1 to 64 */
 
 /* -- the handler's -- */
 static _Atomic uint32_t counts[NUMBERS]; /* [signal-count] */
-static _Atomic int event = -1;           /* [signal-sb] */
+static _Atomic int event = -1;           /* [signal-sb], [signal-event] */
 static _Atomic uint32_t inside;          /* handlers that run  [signal-sb] */
-static pid_t owner;                      /* written before the first handler is there */
+static _Atomic pid_t owner;              /* relaxed: a number, the same for all of a process */
 
 /* -- who listens -- */
 static struct weft__lock lock = WEFT__LOCK_INIT(WEFT__RANK_SLAB); /* guards the rest */
@@ -36,15 +36,15 @@ static struct sigaction before[NUMBERS];
 static void on_signal(int number)
 {
     int saved = errno;
-    if (getpid() != owner) {
+    if (getpid() != load_relaxed(&owner)) { /* relaxed: see there */
         weft__stopsig_die(number);
         errno = saved;
         return;
     }
-    fetch_add_relaxed(&inside, 1);           /* relaxed: the fence orders it */
-    fence_seq_cst();                         /* [signal-sb] with event_close */
-    fetch_add_release(&counts[number], 1);   /* [signal-count] with count */
-    int fd = load_relaxed(&event);           /* relaxed: as above */
+    fetch_add_relaxed(&inside, 1);         /* relaxed: the fence orders it */
+    fence_seq_cst();                       /* [signal-sb] with event_close */
+    fetch_add_release(&counts[number], 1); /* [signal-count] with count */
+    int fd = load_acquire(&event);         /* [signal-event] with event_open */
     if (fd >= 0) (void)weft__event_signal(fd);
     fetch_sub_release(&inside, 1); /* [signal-sb] with event_close: it has been used */
     errno = saved;
@@ -62,8 +62,9 @@ static int event_open(void)
     if (load_relaxed(&event) >= 0) return 0; /* relaxed: written under the lock */
     int r = weft__event_open(&fd);
     if (r < 0) return r;
-    owner = getpid();
-    store_relaxed(&event, fd); /* relaxed: no handler is there yet */
+    store_relaxed(&owner, getpid()); /* relaxed: see there */
+    store_release(&event,
+                  fd); /* [signal-event] with a handler of the listeners before, that began late */
     return 0;
 }
 
@@ -72,7 +73,7 @@ static void event_close(void)
 {
     int fd = load_relaxed(&event); /* relaxed, both: under the lock, and the fence */
     store_relaxed(&event, -1);
-    fence_seq_cst();             /* [signal-sb] with the handler */
+    fence_seq_cst();              /* [signal-sb] with the handler */
     while (load_acquire(&inside)) /* [signal-sb] with the handler's end */
         weft__thread_yield();
     weft__fd_close(fd);
@@ -81,8 +82,9 @@ static void event_close(void)
 static bool may_be_caught(int number)
 {
     if (number < 1 || number >= NUMBERS) return false;
-    return number != SIGKILL && number != SIGSTOP && number != SIGSEGV && number != SIGBUS && number != SIGFPE &&
-           number != SIGILL && number != SIGTRAP && number != SIGABRT && number != SIGSYS;
+    return number != SIGKILL && number != SIGSTOP && number != SIGSEGV && number != SIGBUS &&
+           number != SIGFPE && number != SIGILL && number != SIGTRAP && number != SIGABRT &&
+           number != SIGSYS;
 }
 
 /* Holds: the lock. -EINVAL: the C library keeps it for itself. */
