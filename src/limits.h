@@ -172,6 +172,21 @@
 #define WEFT__EVENTS_MAX 128
 #endif
 
+/* A port on io_uring. Requests that are handed over at once; answers that have a place (the kernel keeps the rest, at a price).
+ * Doubled: 16 KiB and 64 KiB more for each port. */
+#define WEFT__URING_REQUESTS 256
+#define WEFT__URING_ANSWERS  4096
+
+/* Its buffers for what sockets receive: how many, and of how many bytes. Doubled: up to 4 MiB more for each port; halved: bursts over many connections
+ * find none more often, and are read by calls. */
+#define WEFT__URING_BUFFERS      1024
+#define WEFT__URING_BUFFER_BYTES 4096
+
+/* What is fetched ahead for a socket that nobody reads, in bytes, and for a listener, in connections: then its request is taken back. Doubled: a slow reader holds twice as much,
+ * and one of 64 of them takes all buffers; halved: what comes in long runs is asked for more often. */
+#define WEFT__URING_UNREAD      32768
+#define WEFT__URING_UNACCEPTED  64
+
 /* Buffers of one read or write that go to the kernel at once. Doubled: 1 KiB more on the stack of each such call; halved: long lists take more calls. */
 #define WEFT__IOV_MAX 64
 

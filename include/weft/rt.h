@@ -39,6 +39,7 @@ typedef struct weft_rt_opts {
     void (*on_task_end)(weft_rt *, const weft_task *);
     bool paused;                               /* its clock stands from the beginning (time.h); for tests */
     unsigned blocking_threads;                 /* WEFT_BLOCKING_THREADS: of jobs that name no lane (blocking.h); default 512 */
+    const char *driver;                        /* WEFT_DRIVER: what fds are waited for with: "auto" (default), "epoll", "io_uring" (docs/DRIVER.md) */
     unsigned blocking_keep_ms;                 /* WEFT_BLOCKING_KEEP: how long such a thread waits for its next job; default 10,000 */
 } weft_rt_opts;
 
@@ -62,6 +63,9 @@ WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
 
 /* The current one: of the running task, else the one entered, else the process's default; NULL: none. */
 WEFT_API weft_rt *weft_rt_current(void);
+
+/* What its fds are waited for with: "epoll" or "io_uring". `why` may be NULL: set to the reason why it is not what was asked for, or to NULL. Both belong to the runtime. */
+WEFT_API const char *weft_rt_driver(const weft_rt *rt, const char **why);
 
 /* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing, or until a timer is due or an fd has something. If its clock
  * stands (time.h), it does not wait for timers but moves the clock to them, by `timeout_ns` at most; unless it has an fd: then it waits for that.

@@ -18,7 +18,7 @@ static void port_init(struct weft__port *port, struct weft__driver *driver, uint
     weft__lock_init(&port->lock, WEFT__RANK_DRIVER);
 }
 
-int weft__driver_new(uint32_t port_count, struct weft__driver **into)
+int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into)
 {
     struct weft__driver *driver = weft__alloc(sizeof(*driver));
     if (!driver) return -ENOMEM;
@@ -27,7 +27,7 @@ int weft__driver_new(uint32_t port_count, struct weft__driver **into)
         weft__free(driver);
         return -ENOMEM;
     }
-    driver->ops = &weft__driver_epoll;
+    driver->ops = ops;
     driver->port_count = port_count;
     store_relaxed(&driver->references, 1); /* relaxed: not shared yet */
     for (uint32_t i = 0; i < port_count; i++)
@@ -36,13 +36,19 @@ int weft__driver_new(uint32_t port_count, struct weft__driver **into)
     return 0;
 }
 
+static void port_free(struct weft__port *port)
+{
+    for (uint32_t i = 0; i < port->made; i++)
+        weft__free(weft__port_slot(port, i)->more);
+    for (uint32_t k = 0; k < WEFT__PORT_CHUNKS; k++)
+        weft__free(load_relaxed(&port->chunk[k])); /* relaxed: nobody else is there */
+    if (port->driver->ops->free) port->driver->ops->free(port);
+}
+
 static void driver_free(struct weft__driver *driver)
 {
-    for (uint32_t i = 0; i < driver->port_count; i++) {
-        for (uint32_t k = 0; k < WEFT__PORT_CHUNKS; k++)
-            weft__free(
-                load_relaxed(&driver->ports[i].chunk[k])); /* relaxed: nobody else is there */
-    }
+    for (uint32_t i = 0; i < driver->port_count; i++)
+        port_free(&driver->ports[i]);
     weft__free(driver->ports);
     weft__free(driver);
 }
@@ -158,6 +164,7 @@ static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
     weft__fdslot_open(slot, fd);
     for (size_t i = 0; i < sizeof(slot->face) / sizeof(slot->face[0]); i++)
         slot->face[i] = NULL;
+    slot->shape = WEFT__SHAPE_ANY;
     r = port->driver->ops->add(port, slot);
     if (r < 0) {
         give_slot(port, slot);
@@ -178,6 +185,13 @@ int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into
 
 /* ---- end ---- */
 
+/* Holds: port->lock. Behind it the driver's reference goes. */
+static void put_back(struct weft__port *port, struct weft__fdslot *slot)
+{
+    give_slot(port, slot);
+    count_out(port);
+}
+
 /* The last operation has left. */
 static void dispose(struct weft__fdslot *slot)
 {
@@ -186,10 +200,21 @@ static void dispose(struct weft__fdslot *slot)
 
     weft__fd_close(slot->fd);
     weft__lock_take(&port->lock);
-    give_slot(port, slot);
-    count_out(port);
+    bool gone = !driver->ops->let_go || driver->ops->let_go(port, slot);
+    if (gone) put_back(port, slot);
     weft__lock_drop(&port->lock);
-    driver_unref(driver);
+    if (gone) driver_unref(driver);
+}
+
+void weft__port_give_back(struct weft__fdslot *slot, bool locked)
+{
+    struct weft__port *port = slot->port;
+    struct weft__driver *driver = port->driver;
+
+    if (!locked) weft__lock_take(&port->lock);
+    put_back(port, slot);
+    if (!locked) weft__lock_drop(&port->lock);
+    driver_unref(driver); /* locked: the port is being stopped, by a runtime that holds it */
 }
 
 void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)

@@ -15,6 +15,11 @@
  *     deliver  what was fetched, to slots and their waiters, whose tasks are pushed to where this thread's wakes go
  *     take     one operation, tried: what has come for it, or -EAGAIN and the slot is no longer ready for it
  *     has      would wait bring something? A look that takes nothing
+ *     arm      somebody is about to wait on a side: see that an event comes. NULL: add did
+ *     direct   from now on the fd is read by system calls alone. False: not yet, what has come is taken first. NULL: it always is
+ *     let_go   the slot's last user has left, the fd is closed. False: the kernel still has a request of it, and the backend
+ *              gives the slot back behind that (weft__port_give_back). NULL: always   [under the port's lock]
+ *     free     the memory of a port that was closed, or never opened. NULL: none
  * Fetching and delivering are two steps so that a worker marked as asleep is not while it wakes others. Whatever sleeps in
  * wait is ended by the port's event (sys/event.h), which is among what is watched.
  *
@@ -81,6 +86,10 @@ struct weft__driver_ops {
     uint32_t (*deliver)(struct weft__port *port, const struct weft__events *events, bool own);
     ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what);
     bool (*has)(struct weft__port *port);
+    void (*arm)(struct weft__fdslot *slot, enum weft__side side, uint64_t bits);
+    bool (*direct)(struct weft__fdslot *slot);
+    bool (*let_go)(struct weft__port *port, struct weft__fdslot *slot);
+    void (*free)(struct weft__port *port);
 };
 
 /* Slots lie in chunks, each twice as large as the one before it, so that none ever moves. */
@@ -93,6 +102,7 @@ struct weft__port {
     int kernel;                  /* epoll or ring; written under the lock, before `open` */
     int event;                   /* likewise */
     struct weft__driver *driver; /* constant */
+    void *own;                   /* the backend's; written under the lock, before `open` */
     uint32_t index;              /* constant: of its shard */
     bool lost;                   /* this is the child of a fork */
     _Atomic bool slept_in;       /* its worker waits in it, or is about to */
@@ -109,7 +119,9 @@ struct weft__driver {
     void (*stir)(struct weft__driver *driver,
                  uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
     void (*calm)(struct weft__driver *driver); /* a port has lost its last one */
-    void *rt; /* stir and calm alone touch it: under a port's lock, and not once that is down */
+    bool (*is_home)(struct weft__driver *driver,
+                    uint32_t port); /* does this thread come back to the port before it sleeps? */
+    void *rt; /* those three alone touch it: under a port's lock or its ring's, and not once that is down */
     uint32_t port_count;
     struct weft__port *ports;
     _Atomic uint32_t next_port;  /* where the next fd of nobody in particular goes */
@@ -117,10 +129,14 @@ struct weft__driver {
 };
 
 extern const struct weft__driver_ops weft__driver_epoll;
+extern const struct weft__driver_ops weft__driver_uring;
+
+/* Would that backend work here? Returns 0, or the negative errno that says why not. */
+int weft__driver_uring_probe(void);
 
 /* ---- by the runtime ---- */
 
-int weft__driver_new(uint32_t port_count, struct weft__driver **into);
+int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into);
 
 /* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. */
 void weft__driver_stop(struct weft__driver *driver);
@@ -164,10 +180,26 @@ static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct 
     return slot->port->driver->ops->take(slot, what);
 }
 
+static inline void weft__driver_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t bits)
+{
+    const struct weft__driver_ops *ops = slot->port->driver->ops;
+    if (ops->arm) ops->arm(slot, side, bits);
+}
+
+/* Whoever reads the fd by calls of its own asks before each. */
+static inline bool weft__driver_direct(struct weft__fdslot *slot)
+{
+    const struct weft__driver_ops *ops = slot->port->driver->ops;
+    return !ops->direct || ops->direct(slot);
+}
+
 static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
 {
     return __builtin_expect(slot->port->lost, 0);
 }
+
+/* For backends: a slot that was not let go of is free now. `locked`: the port's lock is held. */
+void weft__port_give_back(struct weft__fdslot *slot, bool locked);
 
 /* For backends: the slot of a token. NULL: there never was one. */
 struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index);

@@ -81,6 +81,13 @@ static inline uint64_t weft__ready_bits(enum weft__side side)
 #define WEFT__USE_WRITER (UINT32_C(1) << 29)
 #define WEFT__USE_CLOSED (UINT32_C(1) << 30)
 
+/* What a backend may know of an fd, to fetch from it ahead. */
+enum weft__shape {
+    WEFT__SHAPE_ANY,
+    WEFT__SHAPE_STREAM,   /* a socket of bytes, that carries no descriptors */
+    WEFT__SHAPE_LISTENER,
+};
+
 struct weft__fdslot {
     WEFT__CACHE_ALIGNED _Atomic uint64_t word; /* ready, tick, generation       [fd-ready] */
     _Atomic uint32_t users;                    /* WEFT__USE_...                 [fd-use] */
@@ -90,6 +97,8 @@ struct weft__fdslot {
     uint32_t next_free; /* while it is free: the next one, + 1  [port's lock] */
     void *face[4];      /* the owner's: what it shows to users */
     struct weft__waitlist waiters[WEFT__SIDES];
+    void *more;             /* the backend's, for as long as the port lives */
+    enum weft__shape shape; /* the owner's, written before its first operation */
 };
 
 /* ---- looking ---- */

@@ -202,6 +202,7 @@ weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_ki
 {
     weft_stream *stream = (weft_stream *)(void *)slot->face;
     stream->ops = &tables[kind];
+    if (kind == WEFT__FDSTREAM_TCP) slot->shape = WEFT__SHAPE_STREAM;
     return stream;
 }
 

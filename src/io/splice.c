@@ -34,10 +34,23 @@ static ssize_t try_side(struct weft__fdslot *slot, int from, int to, size_t byte
 #define READS  (WEFT__READY_READ | WEFT__READY_READ_END)
 #define WRITES (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
 
+/* The driver has fetched ahead: that comes first. */
+static ssize_t try_kept(struct weft__fdslot *slot, int to)
+{
+    char room[1024];
+    struct iovec piece = {.iov_base = room, .iov_len = sizeof(room)};
+    struct weft__take take = {.kind = WEFT__TAKE_RECV, .iov = &piece, .count = 1, .bytes = sizeof(room)};
+    ssize_t n = weft__driver_take(slot, &take);
+    if (n <= 0) return n;
+    piece.iov_len = (size_t)n;
+    return weft__pipe_write(to, &piece, 1); /* it is empty: all goes in */
+}
+
 static ssize_t try_take(struct weft__fdslot *slot, struct weft__op *op, void *arg)
 {
     struct weft_splice *f = arg;
     (void)op;
+    if (!weft__driver_direct(slot)) return try_kept(slot, f->weft__pipe[1]);
     return try_side(slot, slot->fd, f->weft__pipe[1], WEFT__SPLICE_BYTES, READS);
 }
 

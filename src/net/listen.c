@@ -65,8 +65,13 @@ static int listen_at(const weft_net_opts *opts, const struct weft__address *addr
     if (r < 0) return r;
     r = listen_on(fd, opts, addr, tcp);
     if (r == 0) r = new_listener(opts, fd, tcp, into);
-    if (r < 0) weft__fd_close(fd);
-    return r;
+    if (r < 0) {
+        weft__fd_close(fd);
+        return r;
+    }
+    /* nobody else accepts from it, as from one that was inherited: connections may be fetched ahead */
+    weft__listener_slot(*into)->shape = WEFT__SHAPE_LISTENER;
+    return 0;
 }
 
 int weft_tcp_listen_with(const weft_net_opts *opts, const char *address, weft_listener **into)

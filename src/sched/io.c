@@ -4,11 +4,14 @@
  */
 #include "sched/io.h"
 
+#include "base/err.h"
 #include "sched/sched.h"
 #include "sys/clock.h"
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 /* ---- the driver of a runtime ---- */
 
@@ -30,14 +33,39 @@ static void calm(struct weft__driver *driver)
     if (rt->current_thread && weft__clock_stands(&rt->clock)) weft__rt_signal(rt);
 }
 
+/* A worker's thread comes back to its port before it sleeps; who turns a current-thread runtime may not come back at all. */
+static bool is_home(struct weft__driver *driver, uint32_t port)
+{
+    struct weft_rt *rt = driver->rt;
+    return !rt->current_thread && weft__here()->worker == &rt->workers[port];
+}
+
+/* The one that was asked for, if it works here. */
+static const struct weft__driver_ops *choose(struct weft_rt *rt)
+{
+    if (strcmp(rt->opts.driver, "io_uring") != 0) return &weft__driver_epoll;
+    int r = weft__driver_uring_probe();
+    if (r == 0) return &weft__driver_uring;
+    snprintf(rt->driver_why, sizeof(rt->driver_why), "io_uring does not work here: %s (%s)", weft__err_text(r), weft__err_name(r));
+    fprintf(stderr, "weft: %s; sockets go by epoll\n", rt->driver_why);
+    return &weft__driver_epoll;
+}
+
 int weft__io_new(struct weft_rt *rt)
 {
-    int r = weft__driver_new(rt->worker_count, &rt->driver);
+    int r = weft__driver_new(choose(rt), rt->worker_count, &rt->driver);
     if (r < 0) return r;
+    rt->driver->is_home = is_home;
     rt->driver->rt = rt;
     rt->driver->stir = stir;
     rt->driver->calm = calm;
     return 0;
+}
+
+const char *weft_rt_driver(const weft_rt *rt, const char **why)
+{
+    if (why) *why = rt->driver_why[0] ? rt->driver_why : NULL;
+    return rt->driver->ops->name;
 }
 
 void weft__io_stop(struct weft_rt *rt)

@@ -147,6 +147,7 @@ struct weft_rt {
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
+    char driver_why[96];            /* why it is another than was asked for; empty: it is not */
     struct weft__host host;         /* with that event in it; by the thread that turns */
     struct weft__shard *shards;     /* as many */
     _Atomic uint32_t begun;         /* workers whose on_thread_start is over: from then on only tasks spawn there  [rt-begun] */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void weft__fd_close(int fd)
@@ -19,6 +20,13 @@ void weft__fd_close(int fd)
     /* Else the number may be somebody else's by now, and the next close of this kind hits that. */
     weft_dassert(r != -EBADF);
     (void)r; /* EINTR too means closed */
+}
+
+int weft__fd_has_readiness(int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about) < 0) return -errno;
+    return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ? -EPERM : 0;
 }
 
 int weft__fd_ready(int fd, int for_what)

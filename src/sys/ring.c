@@ -8,8 +8,10 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "sys/fd.h"
+#include "sys/futex.h"
 
 #include <errno.h>
+#include <linux/time_types.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -21,16 +23,19 @@
 #define SYS_io_uring_register 427
 #endif
 
+/* Of newer kernels than the headers: a sleeper in the ring does not count as one that waits for a disk. */
+enum { FEAT_NO_IOWAIT = 1 << 17, ENTER_NO_IOWAIT = 1 << 7 };
+
 static const uint32_t wanted_flags =
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL;
 
 /* ---- open, close ------------------------------------------------------------------------------- */
 
-static int ring_setup(uint32_t entries, uint32_t flags, struct io_uring_params *params)
+static int ring_setup(uint32_t entries, uint32_t answers, uint32_t flags, struct io_uring_params *params)
 {
     int r = weft__fault(WEFT__FAULT_URING_SETUP);
     if (r < 0) return r;
-    *params = (struct io_uring_params){.flags = flags};
+    *params = (struct io_uring_params){.flags = flags | IORING_SETUP_CQSIZE, .cq_entries = answers};
     long fd = syscall(SYS_io_uring_setup, entries, params);
     return fd < 0 ? -errno : (int)fd;
 }
@@ -95,14 +100,21 @@ static int queues_map(struct weft__ring *ring, const struct io_uring_params *p)
 
 int weft__ring_open(struct weft__ring *ring, uint32_t entries)
 {
+    return weft__ring_open_wide(ring, entries, 2 * entries);
+}
+
+int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t answers)
+{
     const uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP;
     struct io_uring_params params;
 
     *ring = (struct weft__ring){.fd = -1};
-    int fd = ring_setup(entries, wanted_flags, &params);
-    if (fd == -EINVAL) fd = ring_setup(entries, 0, &params); /* before 5.19 */
+    int fd = ring_setup(entries, answers, wanted_flags, &params);
+    ring->coop = fd >= 0;
+    if (fd == -EINVAL) fd = ring_setup(entries, answers, 0, &params); /* before 5.19 */
     if (fd < 0) return fd;
     ring->fd = fd;
+    ring->features = params.features;
     int r = (params.features & needed) == needed ? queues_map(ring, &params) : -ENOSYS;
     if (r < 0) {
         weft__fd_close(fd);
@@ -170,6 +182,14 @@ int weft__ring_submit(struct weft__ring *ring)
     return count ? ring_enter(ring, count, 0) : 0;
 }
 
+const struct io_uring_sqe *weft__ring_withdraw(struct weft__ring *ring)
+{
+    if (weft__ring_unsubmitted(ring) == 0) return NULL;
+    ring->written--;
+    store_relaxed(ring->sq_tail, ring->written); /* relaxed: nobody submits now, and the kernel looks only then */
+    return &ring->sqes[ring->written & ring->sq_mask];
+}
+
 /* ---- answers -------------------------------------------------------------------------------------- */
 
 /* The kernel keeps answers that have no place, or has some to post that it did not interrupt anybody for. */
@@ -210,4 +230,18 @@ uint32_t weft__ring_reap(struct weft__ring *ring, struct weft__ring_done *into, 
     if (n == max || !kernel_holds_some(ring)) return n;
     (void)ring_enter(ring, 0, IORING_ENTER_GETEVENTS); /* failing, the flag stays for the next reap */
     return n + reap_posted(ring, into + n, max - n);
+}
+
+int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns)
+{
+    struct __kernel_timespec time = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+    struct io_uring_getevents_arg arg = {.ts = timeout_ns == WEFT__NEVER ? 0 : (uintptr_t)&time};
+    uint32_t flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+    int r = weft__fault(WEFT__FAULT_URING_ENTER);
+    if (r == 0) {
+        if (ring->features & FEAT_NO_IOWAIT) flags |= ENTER_NO_IOWAIT;
+        long n = syscall(SYS_io_uring_enter, ring->fd, 0, 1, flags, &arg, sizeof(arg));
+        r = n < 0 ? -errno : 0;
+    }
+    return r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY ? 0 : r;
 }

@@ -19,7 +19,7 @@
  * behind it. Kernels that know neither are asked without. Not SINGLE_ISSUER, not DEFER_TASKRUN: anybody may
  * submit, cancel and reap while the usual thread is stuck.
  *
- * Threads: any, one at a time: the caller has a lock around all of it but weft__ring_probe and weft__ring_due.
+ * Threads: any, one at a time: the caller has a lock around all of it but weft__ring_probe, weft__ring_due and weft__ring_wait.
  * Pairs: [ring-sq], [ring-cq], each with the kernel.
  * Rejected: liburing (2.3 as packaged lacks half of what is asked of it, and this is what is left when its
  * inline preparations of requests are taken away).
@@ -38,7 +38,9 @@
 enum { WEFT__RING_OP_FTRUNCATE = 55 };
 
 struct weft__ring {
-    int fd; /* -1: not open. Readable while there are answers; may be watched by an epoll */
+    int fd;            /* -1: not open. Readable while there are answers; may be watched by an epoll */
+    uint32_t features; /* IORING_FEAT_*; constant */
+    bool coop;         /* nobody is interrupted for an answer: 5.19 */
 
     /* -- requests -- */
     _Atomic uint32_t *sq_head;  /* the kernel's [ring-sq] */
@@ -72,6 +74,9 @@ struct weft__ring_done {
  * of locked memory; -EMFILE; -ENFILE. */
 int weft__ring_open(struct weft__ring *ring, uint32_t entries);
 
+/* Likewise, with room for more answers than twice the requests: for requests with several each. */
+int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t answers);
+
 /* Close it; one that is not open is fine. The kernel cancels what is in flight, and may still write to where it was told
  * to for a while: nothing is in flight. */
 void weft__ring_close(struct weft__ring *ring);
@@ -90,6 +95,13 @@ uint32_t weft__ring_unsubmitted(const struct weft__ring *ring);
  * read here). Returns how many were taken, perhaps not all; -EBUSY when the kernel wants its answers fetched first;
  * -EAGAIN, -ENOMEM when it is short of memory; -EINTR. Nothing is lost: the rest stays for the next submit. */
 int weft__ring_submit(struct weft__ring *ring);
+
+/* Takes the newest entry back that was given and is not submitted, as it was written; NULL: there is none. Behind a submit that did not take all. */
+const struct io_uring_sqe *weft__ring_withdraw(struct weft__ring *ring);
+
+/* Sleep until there is an answer, at most `timeout_ns` from now; WEFT__NEVER: without end. By any thread, without the lock.
+ * Blocks: yes. Returns 0: look; also when the time is over, or a signal handler ran. -EINVAL: the kernel is before 5.11; -EBADR: it lost answers, having no memory. */
+int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns);
 
 /* Is there something to reap? A hint for whoever holds no lock. Blocks: no. */
 bool weft__ring_due(const struct weft__ring *ring);

@@ -52,7 +52,7 @@ int weft__socket_accept(int fd, struct weft__address *from, int *into)
     socklen_t bytes = WEFT__ADDRESS_BYTES;
     struct sockaddr *peer = from ? (struct sockaddr *)(void *)from->data : NULL;
     int got = (int)WEFT__ANSWER(WEFT__FAULT_ACCEPT, accept4(fd, peer, from ? &bytes : NULL,
-                                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
+                                                    WEFT__SOCKET_ACCEPT_FLAGS));
     if (got < 0) return got;
     if (from) from->bytes = bytes;
     *into = got;

@@ -31,6 +31,9 @@ int weft__socket_bind(int fd, const struct weft__address *addr);
 /* Returns 0; -EADDRINUSE. */
 int weft__socket_listen(int fd, int backlog);
 
+/* Of every connection that is taken. */
+#define WEFT__SOCKET_ACCEPT_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
+
 /* Take the next connection. `from` may be NULL. Returns 0; -EAGAIN: there is none; what accept(2) answers. */
 int weft__socket_accept(int fd, struct weft__address *from, int *into);
 

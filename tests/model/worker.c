@@ -287,7 +287,7 @@ static void port_init(uint32_t index, bool has_fds)
 }
 
 /* clang-format off */
-int weft__driver_new(uint32_t port_count, struct weft__driver **into) { (void)port_count; (void)into; unreached(); return 0; }
+int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into) { (void)ops; (void)port_count; (void)into; unreached(); return 0; }
 void weft__driver_stop(struct weft__driver *d) { (void)d; unreached(); }
 void weft__driver_let_go(struct weft__driver *d) { (void)d; unreached(); }
 void weft__clock_nudge(struct weft_rt *rt) { (void)rt; unreached(); }

@@ -25,7 +25,7 @@ static void no_calm(struct weft__driver *driver)
 static struct weft__driver *driver_of(uint32_t ports)
 {
     struct weft__driver *driver;
-    ASSERT_OK(weft__driver_new(ports, &driver));
+    ASSERT_OK(weft__driver_new(&weft__driver_epoll, ports, &driver));
     driver->stir = no_stir;
     driver->calm = no_calm;
     return driver;

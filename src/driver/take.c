@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * take - one try, and what its answer says of readiness; the idea is in take.h.
+ */
+#include "driver/take.h"
+
+#include "sys/event.h"
+#include "sys/pipe.h"
+#include "sys/socket.h"
+
+#include <sys/epoll.h>
+
+uint64_t weft__ready_of(uint32_t events)
+{
+    uint64_t bits = 0;
+    if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
+    if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;
+    if (events & EPOLLPRI) bits |= WEFT__READY_URGENT;
+    if (events & EPOLLRDHUP) bits |= WEFT__READY_READ_END;
+    if (events & EPOLLHUP) bits |= WEFT__READY_READ_END | WEFT__READY_WRITE_END;
+    return bits;
+}
+
+/* It was for the one who sleeps there. If he does not, he has its token, and finds that before he sleeps again: given back, the event would be found again
+ * by whoever looks after his port, and again. */
+void weft__port_pass_on(struct weft__port *port)
+{
+    /* relaxed: he wrote it before whoever signalled saw that he sleeps, and the kernel keeps that order */
+    if (load_relaxed(&port->slept_in)) (void)weft__event_signal(port->event);
+}
+
+static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
+{
+    int got;
+    switch (what->kind) {
+    case WEFT__TAKE_RECV:
+    case WEFT__TAKE_PEEK:
+        return weft__socket_recv(fd, what->iov, what->count, what->kind == WEFT__TAKE_PEEK);
+    case WEFT__TAKE_RECV_UNIX:
+        return weft__socket_recv_unix(fd, what->iov, what->count, cut);
+    case WEFT__TAKE_SEND:
+        return weft__socket_send(fd, what->iov, what->count);
+    case WEFT__TAKE_READ:
+    case WEFT__TAKE_READ_ANY:
+        return weft__pipe_read(fd, what->iov, what->count);
+    case WEFT__TAKE_WRITE:
+    case WEFT__TAKE_WRITE_ANY:
+        return weft__pipe_write(fd, what->iov, what->count);
+    case WEFT__TAKE_ACCEPT:
+        break;
+    }
+    int r = weft__socket_accept(fd, what->from, &got);
+    return r < 0 ? r : got;
+}
+
+/* Of what moved bytes, and fewer than it could have: is there nothing more? */
+static bool means_drained(const struct weft__take *what, uint64_t seen, ssize_t moved, bool cut)
+{
+    if (what->kind == WEFT__TAKE_ACCEPT || what->kind == WEFT__TAKE_PEEK) return false;
+    if (what->kind == WEFT__TAKE_READ_ANY || what->kind == WEFT__TAKE_WRITE_ANY) return false;
+    if (moved <= 0 || (size_t)moved == what->bytes || cut) return false;
+    return !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT));
+}
+
+static bool writes(const struct weft__take *what)
+{
+    return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_WRITE ||
+           what->kind == WEFT__TAKE_WRITE_ANY;
+}
+
+ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what)
+{
+    bool cut = false;
+    uint64_t seen = weft__fdslot_look(slot);
+    ssize_t r = try_it(slot->fd, what, &cut);
+    if (r == -EAGAIN) {
+        weft__fdslot_clear(slot, seen,
+                           weft__ready_bits(writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ));
+    } else if (means_drained(what, seen, r, cut)) {
+        weft__fdslot_clear(slot, seen, writes(what) ? WEFT__READY_WRITE : WEFT__READY_READ);
+    }
+    return r;
+}

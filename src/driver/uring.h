@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * uring - the backend that stands on io_uring: requests that go on for ever, and what they have brought.
+ *
+ * A slot has at most three requests in the kernel, each asked for when somebody is about to wait and it is not there yet (arm), and
+ * each *multishot*: it answers again and again until something ends it.
+ *     POLL_READ    for whatever is read by calls: reports readiness, as epoll does, edge by edge
+ *     POLL_WRITE   likewise, for whoever found the fd full, or waits for a connection
+ *     FETCH        of a stream: receives into the port's buffers; of a listener: accepts. What it has brought lies in the slot until it is taken
+ * A request and its answers:
+ *     NONE -> ASKED       [arm]        in the port's list of slots that want something
+ *     ASKED -> KERNEL     [flush]      submitted
+ *     KERNEL -> KERNEL    [answer]     more will come (IORING_CQE_F_MORE); what it brought is kept, the side is ready
+ *     KERNEL -> NONE      [last answer]  the side is ready, whatever it said: who waits tries again, and arms anew
+ *     ASKED -> NONE       [stop]       it never reached the kernel
+ *     KERNEL -> KERNEL    [stop]       a cancel is submitted; its last answer comes
+ * So it does not matter why a request ended: no buffers, no descriptors, a cancel, or that the thread that submitted it has (the kernel then cancels
+ * what was that thread's). A try by a system call says what is the case, and that can be made whenever FETCH is in NONE and the slot is empty.
+ *
+ * ORDER  While FETCH is asked for or in the kernel nobody else reads the fd, so bytes come in one order: that of the answers, which are put into
+ * their slots as they are fetched, under the ring's lock. An error that it brought was taken from the socket: it is kept, behind the data.
+ * BOUND  A slot that holds WEFT__URING_UNREAD bytes, or WEFT__URING_UNACCEPTED connections, has its FETCH stopped; emptied, it is asked for anew by
+ * whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
+ * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
+ * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
+ * BATCHES  The worker whose port it is does not submit at once: it comes back before it sleeps. Anybody else does.
+ * CLOSE  stops all three. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
+ * (let_go): an answer never finds another connection.
+ *
+ * Threads: any. Locks: the ring's (rank slot), under the port's or alone; it guards everything but the sleep in the ring.
+ * Pairs: none of its own: `asked` and `pending` are hints beside the lock, see there.
+ * Rejected: DEFER_TASKRUN and SINGLE_ISSUER (one thread alone could submit: others close fds, and a current-thread runtime is turned by whoever calls);
+ * receives and sends with the caller's own buffers (a wait that is given up would have to wait for the kernel, and a loser in a select would have taken);
+ * sends as requests (the buffer is the caller's: as before); SQPOLL (a core for it).
+ */
+#ifndef WEFT_DRIVER_URING_H
+#define WEFT_DRIVER_URING_H
+
+#include "driver/driver.h"
+#include "sys/ringbuf.h"
+
+/* Bits: which of a slot's requests. */
+enum {
+    WEFT__URING_POLL_READ = 1,
+    WEFT__URING_POLL_WRITE = 2,
+    WEFT__URING_FETCH = 4,
+    WEFT__URING_ALL = 7,
+};
+
+/* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
+struct weft__uring_slot {
+    struct weft__fdslot *slot;
+    _Atomic uint8_t asked; /* not in NONE. Written under the lock; elsewhere a hint: the last answer clears it before it makes the side ready */
+    uint8_t to_submit;     /* in ASKED */
+    uint8_t to_cancel;
+    uint8_t cancelled; /* to_cancel, or the cancel is on its way */
+    bool listed;       /* among the port's that want something */
+    bool closed;
+    bool left; /* nobody but the kernel has it */
+    _Atomic bool by_calls; /* relaxed: FETCH is not asked for any more; for good */
+    _Atomic bool in_bulk;  /* relaxed: the last read brought much; a hint */
+    struct weft__uring_slot *next;
+
+    /* -- what FETCH has brought -- */
+    _Atomic bool holds; /* something of it; elsewhere a hint for whoever takes: he may be early, and is woken */
+    int error;          /* behind the data */
+    uint32_t first, last; /* buffers, chained in the port's `chain`; of `count` */
+    uint32_t count;
+    uint32_t offset; /* in the first: so much is taken */
+    size_t unread;   /* bytes */
+    int *fds;        /* connections: a ring of `fds_room`, from fds_first on */
+    uint32_t fds_first, fds_count, fds_room;
+};
+
+/* Behind the port: port->own. */
+struct weft__uring {
+    struct weft__lock lock;
+    struct weft__ring ring;       /* guarded, but for its sleep */
+    struct weft__ringbuf buffers; /* not open: streams are polled */
+    uint32_t chain[WEFT__URING_BUFFERS]; /* the buffer behind this one, of the same slot */
+    uint32_t bytes[WEFT__URING_BUFFERS]; /* in it */
+    struct weft__uring_slot *first, *last; /* that want something */
+    _Atomic bool pending;                  /* there are such: a hint for whoever has no lock, and comes again */
+    bool down;
+    _Atomic bool no_fetch_stream;   /* the kernel does not know it; relaxed: a hint */
+    _Atomic bool no_fetch_listener; /* likewise */
+    _Atomic bool event_asked;       /* the request that watches the port's event is in the kernel; elsewhere a hint */
+    uint32_t in_kernel;                      /* requests */
+    uint64_t *watched;                       /* fds, a bit each */
+    uint32_t watched_words;
+};
+
+/* ---- what has come (uring_fetched.c). Holds: the ring's lock ---- */
+
+/* An answer of FETCH, that is or is not its last. */
+void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__ring_done *done);
+
+/* Too much for now? */
+bool weft__uring_is_full(const struct weft__uring_slot *us);
+
+/* The slot is closed: buffers go back, connections are closed. */
+void weft__uring_drop(struct weft__uring *u, struct weft__uring_slot *us);
+
+/* Something that was kept: bytes, or a connection's fd, or the error behind them. -EAGAIN: there is nothing. */
+ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__take *what);
+
+#endif
