@@ -109,7 +109,7 @@ static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64
     sqe->user_data = token;
 }
 
-static void write_fetch(struct io_uring_sqe *sqe, const struct weft__fdslot *slot, uint64_t token)
+static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, const struct weft__fdslot *slot, uint64_t token)
 {
     sqe->fd = slot->fd;
     sqe->user_data = token;
@@ -123,9 +123,10 @@ static void write_fetch(struct io_uring_sqe *sqe, const struct weft__fdslot *slo
     sqe->ioprio = IORING_RECV_MULTISHOT;
     sqe->flags = IOSQE_BUFFER_SELECT;
     sqe->buf_group = WEFT__RINGBUF_GROUP;
+    if (!u->no_cap) sqe->file_index = WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
 }
 
-static void write_request(struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint32_t which)
+static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint32_t which)
 {
     const struct weft__fdslot *slot = us->slot;
     switch (which) {
@@ -136,7 +137,7 @@ static void write_request(struct io_uring_sqe *sqe, const struct weft__uring_slo
         write_poll(sqe, slot->fd, EPOLLOUT | EPOLLET, TOKEN(us, which));
         break;
     default:
-        write_fetch(sqe, slot, TOKEN(us, which));
+        write_fetch(u, sqe, slot, TOKEN(us, which));
         break;
     }
 }
@@ -164,7 +165,7 @@ static bool submit_slot(struct weft__uring *u, struct weft__uring_slot *us)
         if (!sqe) return false;
         if (us->to_submit) {
             uint8_t which = us->to_submit & (uint8_t)-us->to_submit;
-            write_request(sqe, us, which);
+            write_request(u, sqe, us, which);
             us->to_submit &= (uint8_t)~which;
             u->in_kernel++;
         } else {
@@ -526,6 +527,7 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
     weft__lock_take(&u->lock);
     flush(port, u, sleeps);
     (void)fetch(port, u, into);
+    if (u->first) flush(port, u, false); /* who holds enough is stopped before more comes */
     weft__lock_drop(&u->lock);
 }
 

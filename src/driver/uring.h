@@ -19,8 +19,8 @@
  *
  * ORDER  While FETCH is asked for or in the kernel nobody else reads the fd, so bytes come in one order: that of the answers, which are put into
  * their slots as they are fetched, under the ring's lock. An error that it brought was taken from the socket: it is kept, behind the data.
- * BOUND  A slot that holds WEFT__URING_UNREAD bytes, or WEFT__URING_UNACCEPTED connections, has its FETCH stopped; emptied, it is asked for anew by
- * whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
+ * BOUND  A FETCH of a stream ends by itself when it has brought WEFT__URING_UNREAD bytes; by a kernel before 6.17, which does not know how, it is stopped when the slot holds
+ * so many, as that of a listener is at WEFT__URING_UNACCEPTED connections: what comes before the stop takes effect is kept, too. Emptied, it is asked for anew by whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
  * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
  * BATCHES  The worker whose port it is does not submit at once: it comes back before it sleeps. Anybody else does.
@@ -82,6 +82,7 @@ struct weft__uring {
     struct weft__uring_slot *first, *last; /* that want something */
     _Atomic bool pending;                  /* there are such: a hint for whoever has no lock, and comes again */
     bool down;
+    bool no_cap;                           /* the kernel cannot bound a FETCH by itself: before 6.17 */
     _Atomic bool no_fetch_stream;   /* the kernel does not know it; relaxed: a hint */
     _Atomic bool no_fetch_listener; /* likewise */
     _Atomic bool event_asked;       /* the request that watches the port's event is in the kernel; elsewhere a hint */

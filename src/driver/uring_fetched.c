@@ -117,6 +117,14 @@ static bool is_an_error_of(const struct weft__uring_slot *us, int result)
     return result != -ECANCELED && result != -ENOBUFS && result != -EINVAL && result != -EAGAIN && result != -EINTR && result != -ENOMEM;
 }
 
+/* The kernel does not know the request: it is asked for in a simpler way, or not at all. */
+static void refused(struct weft__uring *u, bool stream)
+{
+    if (!stream) store_relaxed(&u->no_fetch_listener, true); /* relaxed, both: hints */
+    else if (u->no_cap) store_relaxed(&u->no_fetch_stream, true);
+    u->no_cap |= stream;
+}
+
 void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__ring_done *done)
 {
     bool stream = us->slot->shape == WEFT__SHAPE_STREAM;
@@ -129,7 +137,7 @@ void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const 
         else keep_connection(us, done->result);
     }
     if (is_an_error_of(us, done->result)) us->error = done->result;
-    if (done->result == -EINVAL) store_relaxed(stream ? &u->no_fetch_stream : &u->no_fetch_listener, true); /* relaxed: a hint */
+    if (done->result == -EINVAL) refused(u, stream);
     note(us);
 }
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <weft/weft.h>
 
@@ -26,6 +27,13 @@ static inline void town_open(struct town_gate *gate)
     ASSERT_OK(weft_tcp_listen("127.0.0.1:0", &gate->listener));
     ASSERT_OK(weft_listener_addr(gate->listener, &addr));
     ASSERT_GE(weft_addr_print(&addr, gate->address, sizeof(gate->address)), 1);
+}
+
+/* Which driver the tests were asked to run on; it is there, or they would not run (test.c). */
+static inline bool town_is_on_uring(void)
+{
+    const char *driver = getenv("WEFT_DRIVER");
+    return driver && strcmp(driver, "io_uring") == 0;
 }
 
 enum town_kind { TOWN_TCP, TOWN_UNIX, TOWN_PIPE, TOWN_MEMORY, TOWN_KINDS };

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The driver on io_uring, where it differs from the other: what is fetched ahead is bounded and in order, requests that end for whatever reason are asked for anew,
+ * queues that are full lose nothing, and where it is forbidden epoll takes its place and says why. Everything else is seen by all tests of sockets, which run on both.
+ */
+#include "base/fault.h"
+#include "base/rand.h"
+#include "death.h"
+#include "driver/uring.h"
+#include "sched/sched.h"
+#include "sys/event.h"
+#include "town.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static weft_rt *on_uring(int workers)
+{
+    weft_rt *rt;
+    const char *why;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers, .driver = "io_uring"}, &rt));
+    if (strcmp(weft_rt_driver(rt, &why), "io_uring") != 0) {
+        static char reason[128];
+        snprintf(reason, sizeof reason, "%s", why);
+        ASSERT_OK(weft_rt_stop(rt, -1));
+        TEST_SKIP("%s", reason);
+    }
+    (void)weft_rt_enter(rt);
+    return rt;
+}
+
+static void stops(weft_rt *rt)
+{
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+static struct weft__uring_slot *more_of(weft_stream *stream)
+{
+    struct weft__fdslot *slot = weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
+    return slot->more;
+}
+
+static size_t unread_of(weft_stream *stream)
+{
+    struct weft__uring_slot *us = more_of(stream);
+    struct weft__uring *u = us->slot->port->own;
+    weft__lock_take(&u->lock);
+    size_t unread = us->unread;
+    weft__lock_drop(&u->lock);
+    return unread;
+}
+
+/* Older kernels go on until they are told to stop, and all that the port has may be full by then. */
+static size_t bound_of(weft_rt *rt)
+{
+    const struct weft__uring *u = rt->driver->ports[0].own;
+    return u && u->no_cap ? WEFT__URING_BUFFERS * WEFT__URING_BUFFER_BYTES : WEFT__URING_UNREAD + WEFT__URING_BUFFER_BYTES;
+}
+
+static uint32_t asked_of(weft_stream *stream)
+{
+    return load_relaxed(&more_of(stream)->asked); /* relaxed: a look */
+}
+
+/* ---- choosing ---- */
+
+#if defined(WEFT_FAULTS)
+TEST(uring_that_is_denied_gives_way_and_says_why)
+{
+    static const int errors[] = {-EPERM, -ENOSYS, -ENOMEM};
+    static const char *const words[] = {"EPERM", "ENOSYS", "ENOMEM"};
+    for (int i = 0; i < 3; i++) {
+        weft_rt *rt;
+        const char *why = NULL;
+        weft_stream *pair[2];
+        char b[4];
+        weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, errors[i]);
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = "io_uring"}, &rt));
+        weft__fault_reset();
+        ASSERT_STR(weft_rt_driver(rt, &why), "epoll");
+        ASSERT(why && strstr(why, words[i]));
+        (void)weft_rt_enter(rt);
+        town_pair(TOWN_TCP, pair);
+        ASSERT_EQ(weft_write_all(pair[0], "abc", 3), 3);
+        ASSERT_EQ(weft_read(pair[1], b, sizeof b), 3);
+        weft_close(pair[0]);
+        weft_close(pair[1]);
+        stops(rt);
+    }
+}
+#endif
+
+static void asks_for_nonsense(void *arg)
+{
+    weft_rt *rt;
+    (void)arg;
+    setenv("WEFT_DRIVER", "kqueue", 1);
+    _exit(weft_rt_new(NULL, &rt) == -EINVAL ? 3 : 4);
+}
+
+TEST(uring_or_what_else_is_asked_for_in_words)
+{
+    weft_rt *rt;
+    struct death d = death_of(asks_for_nonsense, NULL);
+    ASSERT_EQ(d.code, 3);
+    ASSERT(strstr(d.said, "weft: WEFT_DRIVER=kqueue: want auto, epoll or io_uring"));
+    if (getenv("WEFT_DRIVER")) return; /* the environment has the last word */
+    ASSERT_EQ(weft_rt_new(&(weft_rt_opts){.driver = "iocp"}, &rt), -EINVAL);
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = "auto"}, &rt));
+    ASSERT_STR(weft_rt_driver(rt, NULL), "epoll");
+    stops(rt);
+}
+
+/* ---- fetched ahead ---- */
+
+enum { MUCH = 3 << 20 };
+
+static int writes_much(weft_stream *to)
+{
+    unsigned char piece[5000];
+    for (uint64_t at = 0; at < MUCH;) {
+        size_t n = MUCH - at < sizeof piece ? MUCH - at : sizeof piece;
+        town_fill(piece, n, at);
+        ssize_t r = weft_write_all(to, piece, n);
+        if (r < 0) return (int)r;
+        at += n;
+    }
+    weft_close(to);
+    return 0;
+}
+
+/* A first byte is read by a wait, so that more is fetched ahead; then nobody reads. What is held stays bounded, and all of it comes, in order, whatever the sizes. */
+static void fetches_ahead(int workers)
+{
+    weft_rt *rt = on_uring(workers);
+    weft_stream *pair[2];
+    unsigned char room[7001];
+    uint64_t at = 0;
+    struct weft__rand random;
+    weft__rand_seed(&random, test_seed());
+    town_pair(TOWN_TCP, pair);
+    weft_task *task = weft_go(writes_much, pair[0]);
+    while (at < MUCH) {
+        size_t want = 1 + weft__rand_below(&random, sizeof room - 1);
+        if (weft__rand_chance(&random, 1, 64)) weft_sleep(weft_ms(1)); /* a reader that dawdles */
+        ASSERT_LE(unread_of(pair[1]), bound_of(rt));
+        ssize_t n = weft_read(pair[1], room, want);
+        ASSERT_GE(n, 1);
+        for (ssize_t i = 0; i < n; i++)
+            ASSERT_EQ(room[i], town_byte(at + (uint64_t)i));
+        at += (uint64_t)n;
+    }
+    ASSERT_EQ(weft_read(pair[1], room, 1), 0);
+    int r = 1;
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_OK(r);
+    weft_close(pair[1]);
+    stops(rt);
+}
+
+TEST(uring_fetches_ahead_in_order_and_bounded)
+{
+    fetches_ahead(1);
+    fetches_ahead(2);
+    fetches_ahead(4);
+}
+
+static int reads_one(weft_stream *from)
+{
+    char b;
+    ssize_t n = weft_read(from, &b, 1);
+    return n < 0 ? (int)n : b;
+}
+
+static int reads_all(weft_stream *from, uint64_t at)
+{
+    unsigned char room[600];
+    ssize_t n;
+    while ((n = weft_read(from, room, sizeof room)) > 0) {
+        for (ssize_t i = 0; i < n; i++)
+            if (room[i] != town_byte(at + (uint64_t)i)) return -EIO;
+        at += (uint64_t)n;
+    }
+    return n < 0 ? (int)n : at == MUCH ? 0 : -EPIPE;
+}
+
+/* To one that does not read: the request is taken back at the bound, the peer is held up by its window, and nothing is lost. */
+static void holds_so_much(int workers)
+{
+    weft_rt *rt = on_uring(workers);
+    weft_stream *pair[2];
+    int r = 0;
+    town_pair(TOWN_TCP, pair);
+    weft_task *first = weft_go(reads_one, pair[1]);
+    CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
+    weft_task *writer = weft_go(writes_much, pair[0]);
+    ASSERT_OK(weft_join(first, &r));
+    ASSERT_EQ(r, town_byte(0));
+    CREW_UNTIL(!(asked_of(pair[1]) & WEFT__URING_FETCH));
+    ASSERT_GE(unread_of(pair[1]), WEFT__URING_UNREAD);
+    ASSERT_LE(unread_of(pair[1]), bound_of(rt));
+    weft_task *rest = weft_go(reads_all, pair[1], UINT64_C(1));
+    ASSERT_OK(weft_join(rest, &r));
+    ASSERT_OK(r);
+    ASSERT_OK(weft_join(writer, &r));
+    ASSERT_OK(r);
+    weft_close(pair[1]);
+    stops(rt);
+}
+
+TEST(uring_holds_so_much_and_no_more)
+{
+    holds_so_much(1);
+    holds_so_much(2);
+    holds_so_much(4);
+}
+
+/* More data than the port has buffers, for many who do not read: the rest stays in the kernel, and is read from there. */
+TEST(uring_without_buffers_reads_by_calls)
+{
+    enum { STREAMS = 48, EACH = 60000 };
+    weft_rt *rt = on_uring(1);
+    static weft_stream *pair[STREAMS][2];
+    static unsigned char all[EACH], room[EACH];
+    for (int i = 0; i < STREAMS; i++) {
+        int r = 0;
+        town_pair(TOWN_TCP, pair[i]);
+        weft_task *first = weft_go(reads_one, pair[i][1]); /* so that it is fetched from */
+        CREW_UNTIL(asked_of(pair[i][1]) & WEFT__URING_FETCH);
+        ASSERT_EQ(weft_write_all(pair[i][0], "x", 1), 1);
+        ASSERT_OK(weft_join(first, &r));
+        ASSERT_EQ(r, 'x');
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        town_fill(all, EACH, (uint64_t)i);
+        for (int at = 0; at < EACH; at += 1000) /* in pieces, each a buffer */
+            ASSERT_EQ(weft_write_all(pair[i][0], all + at, 1000), 1000);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        ASSERT_EQ(weft_read_exact(pair[i][1], room, EACH), EACH);
+        town_fill(all, EACH, (uint64_t)i);
+        ASSERT_EQ(memcmp(all, room, EACH), 0);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        weft_close(pair[i][0]);
+        weft_close(pair[i][1]);
+    }
+    stops(rt);
+}
+
+/* ---- requests that end ---- */
+
+static void *waits_and_ends(void *arg)
+{
+    char b;
+    ssize_t n = 0;
+    WEFT_TIMEOUT(weft_ms(20)) n = weft_read(arg, &b, 1);
+    return (void *)(intptr_t)n;
+}
+
+/* Who asked for a request ends, and the kernel takes it back: whoever comes next asks anew, and who waits meanwhile is not forgotten. */
+TEST(uring_requests_outlive_the_thread_that_asked)
+{
+    weft_rt *rt = on_uring(2);
+    weft_stream *pair[2];
+    town_pair(TOWN_TCP, pair);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *n;
+        int r = 0;
+        ASSERT_OK(pthread_create(&thread, NULL, waits_and_ends, pair[1]));
+        ASSERT_OK(pthread_join(thread, &n));
+        ASSERT_EQ((intptr_t)n, -ETIME);
+        weft_task *next = weft_go(reads_one, pair[1]);
+        ASSERT_EQ(weft_write_all(pair[0], "y", 1), 1);
+        ASSERT_OK(weft_join(next, &r));
+        ASSERT_EQ(r, 'y');
+    }
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    stops(rt);
+}
+
+/* ---- queues that are full ---- */
+
+static _Atomic bool may_go, is_there; /* relaxed: flags */
+
+static int stands_in_the_way(void)
+{
+    store_relaxed(&is_there, true);
+    while (!load_relaxed(&may_go))
+        usleep(1000); /* on purpose: the worker does not come by, and its kernel thread takes answers */
+    return 0;
+}
+
+/* More answers than have a place while the worker is away: the kernel keeps the rest. */
+TEST(uring_loses_no_answer_when_there_are_too_many)
+{
+    weft_rt *rt;
+    weft_stream *pair[2];
+    int r = 0;
+    rt = on_uring(1);
+    store_relaxed(&may_go, false); /* relaxed: a flag */
+    town_pair(TOWN_TCP, pair);
+    weft_task *reader = weft_go(reads_one, pair[1]);
+    CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
+    weft_task *in_the_way = weft_go(stands_in_the_way);
+    CREW_UNTIL(load_relaxed(&is_there));
+    struct weft__port *port = &rt->driver->ports[0];
+    for (int i = 0; i < 3 * WEFT__URING_ANSWERS; i++)
+        ASSERT_OK(weft__event_signal(port->event));
+    ASSERT_EQ(weft_write_all(pair[0], "z", 1), 1);
+    store_relaxed(&may_go, true);
+    ASSERT_OK(weft_join(in_the_way, &r));
+    ASSERT_OK(weft_join(reader, &r));
+    ASSERT_EQ(r, 'z');
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    stops(rt);
+}
+
+static int reads_many(weft_stream **streams, uint32_t count)
+{
+    static weft_task *tasks[2 * WEFT__URING_REQUESTS];
+    int sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        tasks[i] = weft_go(reads_one, streams[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        int r = 0;
+        if (weft_join(tasks[i], &r) < 0 || r < 0) return -EIO;
+        sum += r;
+    }
+    return sum;
+}
+
+/* More requests than have a place, all in one turn; and as many cancels, when all are closed. */
+TEST(uring_loses_no_request_when_the_queue_is_full)
+{
+    enum { STREAMS = 2 * WEFT__URING_REQUESTS };
+    weft_rt *rt = on_uring(1);
+    static weft_stream *pair[STREAMS][2];
+    static weft_stream *ends[STREAMS];
+    int sum = 0;
+    for (int i = 0; i < STREAMS; i++) {
+        town_pair(TOWN_TCP, pair[i]);
+        ends[i] = pair[i][1];
+    }
+    weft_task *all = weft_go(reads_many, ends, (uint32_t)STREAMS);
+    for (int i = 0; i < STREAMS; i++)
+        CREW_UNTIL(asked_of(ends[i]) & WEFT__URING_FETCH);
+    for (int i = 0; i < STREAMS; i++)
+        ASSERT_EQ(weft_write_all(pair[i][0], "\1", 1), 1);
+    ASSERT_OK(weft_join(all, &sum));
+    ASSERT_EQ(sum, STREAMS);
+    for (int i = 0; i < STREAMS; i++) {
+        weft_close(pair[i][1]); /* while its request is in the kernel */
+        char b;
+        ASSERT_EQ(weft_read(pair[i][0], &b, 1), 0); /* and the peer hears of it */
+        weft_close(pair[i][0]);
+    }
+    stops(rt);
+}
+
+#if defined(WEFT_FAULTS)
+/* The kernel takes nothing for a while: what was wanted is asked for again. */
+TEST(uring_asks_again_when_the_kernel_takes_nothing)
+{
+    weft_rt *rt = on_uring(2);
+    for (uint32_t nth = 1; nth < 12; nth++) {
+        weft_stream *pair[2];
+        int r = 0;
+        town_pair(TOWN_TCP, pair);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, nth, 3, -EAGAIN);
+        weft_task *reader = weft_go(reads_one, pair[1]);
+        CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
+        ASSERT_EQ(weft_write_all(pair[0], "w", 1), 1);
+        ASSERT_OK(weft_join(reader, &r));
+        ASSERT_EQ(r, 'w');
+        weft_close(pair[1]);
+        char b;
+        ASSERT_EQ(weft_read(pair[0], &b, 1), 0);
+        weft_close(pair[0]);
+        weft__fault_reset();
+    }
+    stops(rt);
+}
+#endif
+
+/* ---- listeners ---- */
+
+static int accepts_one(weft_listener *l)
+{
+    weft_stream *c;
+    int r = weft_accept(l, &c);
+    if (r < 0) return r;
+    weft_close(c);
+    return 0;
+}
+
+/* Connections that were fetched ahead and that nobody wants end with the listener. */
+TEST(uring_listener_closes_what_nobody_accepted)
+{
+    enum { CLIENTS = 3 * WEFT__URING_UNACCEPTED };
+    weft_rt *rt = on_uring(2);
+    struct town_gate gate;
+    static weft_stream *clients[CLIENTS];
+    int r = 1;
+    town_open(&gate);
+    weft_task *one = weft_go(accepts_one, gate.listener);
+    for (int i = 0; i < CLIENTS; i++)
+        ASSERT_OK(weft_tcp_connect(gate.address, &clients[i]));
+    ASSERT_OK(weft_join(one, &r));
+    ASSERT_OK(r);
+    weft_close(gate.listener);
+    for (int i = 0; i < CLIENTS; i++) {
+        char b;
+        ssize_t n = weft_read(clients[i], &b, 1);
+        ASSERT(n == 0 || n == -ECONNRESET);
+        weft_close(clients[i]);
+    }
+    stops(rt);
+}
