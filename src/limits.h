@@ -187,6 +187,9 @@
 #define WEFT__URING_UNREAD      32768
 #define WEFT__URING_UNACCEPTED  64
 
+/* And in buffers, of which the smallest message takes one. Doubled: half as many slow readers, of small messages, take all. */
+#define WEFT__URING_UNREAD_BUFFERS 32
+
 /* Buffers of one read or write that go to the kernel at once. Doubled: 1 KiB more on the stack of each such call; halved: long lists take more calls. */
 #define WEFT__IOV_MAX 64
 

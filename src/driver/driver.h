@@ -114,13 +114,19 @@ struct weft__port {
         *_Atomic chunk[WEFT__PORT_CHUNKS]; /* NULL: not yet; made under the lock, read by events */
 };
 
+/* Is there somebody who comes by the port before he sleeps? */
+enum weft__home {
+    WEFT__HOME_NOBODY,
+    WEFT__HOME_ANOTHER,
+    WEFT__HOME_SELF, /* this thread */
+};
+
 struct weft__driver {
     const struct weft__driver_ops *ops; /* constant, as all up to ports */
     void (*stir)(struct weft__driver *driver,
                  uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
     void (*calm)(struct weft__driver *driver); /* a port has lost its last one */
-    bool (*is_home)(struct weft__driver *driver,
-                    uint32_t port); /* does this thread come back to the port before it sleeps? */
+    enum weft__home (*home)(struct weft__driver *driver, uint32_t port);
     void *rt; /* those three alone touch it: under a port's lock or its ring's, and not once that is down */
     uint32_t port_count;
     struct weft__port *ports;

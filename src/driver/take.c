@@ -70,8 +70,12 @@ static bool writes(const struct weft__take *what)
 
 ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what)
 {
+    return weft__take_seen(slot, what, weft__fdslot_look(slot));
+}
+
+ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
+{
     bool cut = false;
-    uint64_t seen = weft__fdslot_look(slot);
     ssize_t r = try_it(slot->fd, what, &cut);
     if (r == -EAGAIN) {
         weft__fdslot_clear(slot, seen,

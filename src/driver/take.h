@@ -20,6 +20,9 @@
 /* The verb, by a system call on the fd. */
 ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what);
 
+/* Likewise, by one who has looked already, and has learnt other things since: what came behind that look is not cleared away. */
+ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
+
 /* EPOLL* or POLL*, which are the same, as bits of a slot's word. */
 uint64_t weft__ready_of(uint32_t events);
 

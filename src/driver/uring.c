@@ -38,12 +38,12 @@ static struct weft__uring_slot *more_of(const struct weft__fdslot *slot)
 
 static uint8_t asked(const struct weft__uring_slot *us)
 {
-    return load_relaxed(&us->asked); /* relaxed: under the lock, or a hint */
+    return load_acquire(&us->asked); /* [uring-asked] with set_asked: what was kept until then */
 }
 
 static void set_asked(struct weft__uring_slot *us, uint32_t which)
 {
-    store_relaxed(&us->asked, (uint8_t)which); /* relaxed: under the lock; whoever reads it without is woken behind a change */
+    store_release(&us->asked, (uint8_t)which); /* [uring-asked] with who reads: what is kept is noted */
 }
 
 /* ---- requests. Holds: the ring's lock ---- */
@@ -109,8 +109,9 @@ static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64
     sqe->user_data = token;
 }
 
-static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, const struct weft__fdslot *slot, uint64_t token)
+static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, struct weft__uring_slot *us, uint64_t token)
 {
+    const struct weft__fdslot *slot = us->slot;
     sqe->fd = slot->fd;
     sqe->user_data = token;
     if (slot->shape == WEFT__SHAPE_LISTENER) {
@@ -120,13 +121,14 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, c
         return;
     }
     sqe->opcode = IORING_OP_RECV;
-    sqe->ioprio = IORING_RECV_MULTISHOT;
+    sqe->ioprio = IORING_RECV_MULTISHOT | IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
     sqe->flags = IOSQE_BUFFER_SELECT;
     sqe->buf_group = WEFT__RINGBUF_GROUP;
-    if (!u->no_cap) sqe->file_index = WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
+    us->capped = !u->no_cap;
+    if (us->capped) sqe->file_index = WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
 }
 
-static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint32_t which)
+static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe, struct weft__uring_slot *us, uint32_t which)
 {
     const struct weft__fdslot *slot = us->slot;
     switch (which) {
@@ -137,7 +139,7 @@ static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
         write_poll(sqe, slot->fd, EPOLLOUT | EPOLLET, TOKEN(us, which));
         break;
     default:
-        write_fetch(u, sqe, slot, TOKEN(us, which));
+        write_fetch(u, sqe, us, TOKEN(us, which));
         break;
     }
 }
@@ -232,11 +234,24 @@ static void flush(struct weft__port *port, struct weft__uring *u, bool sleeps)
     store_relaxed(&u->pending, u->first != NULL); /* relaxed: a hint */
 }
 
-/* Something is wanted. Nobody's port, or not this thread's: at once. Holds the lock until here. */
-static void flush_unless_home(struct weft__port *port, struct weft__uring *u)
+/* The slot has asked for something. Whoever is at home submits it when he comes by; if he sleeps, he is told to. */
+static void hand_in(struct weft__port *port, struct weft__uring *u)
 {
     struct weft__driver *driver = port->driver;
-    if (!u->down && !driver->is_home(driver, port->index)) flush(port, u, false);
+    enum weft__home home = u->down ? WEFT__HOME_SELF : driver->home(driver, port->index);
+    if (home == WEFT__HOME_NOBODY) flush(port, u, false);
+    if (home == WEFT__HOME_ANOTHER) (void)weft__event_signal(port->event);
+}
+
+/* This slot's alone, at once: it is to be closed, and until its cancels are done the kernel holds the file. */
+static void submit_now(struct weft__port *port, struct weft__uring *u, struct weft__uring_slot *us)
+{
+    if (us->listed) unlist(u, us);
+    if (!submit_slot(u, us)) list_it(u, us); /* never: nothing is left in the queue behind the lock */
+    (void)weft__ring_submit(&u->ring);
+    if (weft__ring_unsubmitted(&u->ring) == 0) return;
+    take_back(port, u);
+    hand_in(port, u);
 }
 
 /* ---- answers. Holds: the ring's lock ---- */
@@ -248,7 +263,14 @@ static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_
     us->cancelled &= (uint8_t)~which;
     us->to_cancel &= (uint8_t)~which;
     u->in_kernel--;
-    return which == WEFT__URING_POLL_WRITE ? WEFT__READY_WRITE : WEFT__READY_READ;
+    switch (which) {
+    case WEFT__URING_POLL_WRITE:
+        return WEFT__READY_WRITE;
+    case WEFT__URING_POLL_READ:
+        return WEFT__READY_READ | WEFT__READY_URGENT;
+    default:
+        return WEFT__READY_READ;
+    }
 }
 
 /* Returns bits of the slot's word, or FETCHED_FREE. */
@@ -300,8 +322,11 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u, const stru
         return;
     }
     uint64_t what = answered(u, us, which, done);
-    if (what == FETCHED_FREE) us->left = false;
-    if (what) put(into, weft__fdslot_token(us->slot), what);
+    if (what == FETCHED_FREE) {
+        us->left = false;
+        if (us->listed) unlist(u, us);
+    }
+    if (what) put(into, us->token, what);
 }
 
 static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct weft__events *into)
@@ -478,7 +503,7 @@ static int make_more(struct weft__fdslot *slot)
 {
     if (!slot->more) slot->more = weft__alloc(sizeof(struct weft__uring_slot));
     if (!slot->more) return -ENOMEM;
-    *more_of(slot) = (struct weft__uring_slot){.slot = slot};
+    *more_of(slot) = (struct weft__uring_slot){.slot = slot, .token = weft__fdslot_token(slot)};
     return 0;
 }
 
@@ -501,7 +526,7 @@ static void uring_del(struct weft__port *port, struct weft__fdslot *slot)
     us->closed = true;
     stop(u, us, WEFT__URING_ALL);
     weft__uring_drop(u, us);
-    if (us->listed) flush_unless_home(port, u);
+    if (us->to_cancel && !u->down) submit_now(port, u, us);
     weft__lock_drop(&u->lock);
 }
 
@@ -527,7 +552,8 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
     weft__lock_take(&u->lock);
     flush(port, u, sleeps);
     (void)fetch(port, u, into);
-    if (u->first) flush(port, u, false); /* who holds enough is stopped before more comes */
+    /* relaxed: his own, or he is told by the event, if it is asked for */
+    flush(port, u, sleeps || load_relaxed(&port->slept_in)); /* who holds enough is stopped before more comes; and the event may have ended */
     weft__lock_drop(&u->lock);
 }
 
@@ -586,7 +612,8 @@ static uint32_t uring_deliver(struct weft__port *port, const struct weft__events
 static bool uring_has(struct weft__port *port)
 {
     if (!load_acquire(&port->open)) return false; /* [port-open] with open_port */
-    return has_something(uring_of(port));
+    const struct weft__uring *u = uring_of(port);
+    return load_relaxed(&u->pending) || weft__ring_has(&u->ring); /* relaxed: a hint */
 }
 
 /* ---- arm, take ---- */
@@ -626,7 +653,7 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
     if (!us->closed && !u->down && !(asked(us) & which)) {
         if (which == WEFT__URING_FETCH) stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
         ask(u, us, which);
-        flush_unless_home(port, u);
+        hand_in(port, u);
     }
     weft__lock_drop(&u->lock);
 }
@@ -641,25 +668,25 @@ static bool uring_direct(struct weft__fdslot *slot)
     if (!(asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds)) return true; /* relaxed: only he asks for more, and what was asked for is seen */
     weft__lock_take(&u->lock);
     stop(u, us, WEFT__URING_FETCH);
-    if (us->listed) flush_unless_home(port, u);
+    if (us->to_cancel && !u->down) submit_now(port, u, us);
     bool direct = !(asked(us) & WEFT__URING_FETCH) && !us->count && !us->error;
     weft__lock_drop(&u->lock);
     return direct;
 }
 
 /* What FETCH has brought, or will bring; -ENOENT: it is not there, and the fd is the caller's. */
-static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *what)
+static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
 {
     struct weft__uring *u = uring_of(slot->port);
     struct weft__uring_slot *us = more_of(slot);
-    uint64_t seen = weft__fdslot_look(slot);
 
     weft__lock_take(&u->lock);
     ssize_t r = weft__uring_give(u, us, what);
     bool dry = !us->count && !us->fds_count && !us->error;
     bool comes = asked(us) & WEFT__URING_FETCH;
+    bool closed = us->closed;
     weft__lock_drop(&u->lock);
-    if (r == -EAGAIN && !comes) return -ENOENT;
+    if (r == -EAGAIN && !comes && !closed) return -ENOENT;
     if (dry && comes) weft__fdslot_clear(slot, seen, WEFT__READY_READ | WEFT__READY_READ_END);
     return r;
 }
@@ -669,17 +696,19 @@ static bool is_fetched(const struct weft__take *what)
     return what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_PEEK || what->kind == WEFT__TAKE_ACCEPT;
 }
 
+/* The look comes first: what is fetched behind it changes the tick, so that a call which found nothing because of that clears nothing. */
 static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what)
 {
     struct weft__uring_slot *us = more_of(slot);
+    uint64_t seen = weft__fdslot_look(slot);
     bool fetched = slot->shape != WEFT__SHAPE_ANY && is_fetched(what);
-    /* relaxed: what this reader has not seen of it comes with an event */
+    /* relaxed: read behind `asked`; what this reader has not seen of it comes with an event */
     if (fetched && ((asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
-        ssize_t r = take_fetched(slot, what);
+        ssize_t r = take_fetched(slot, what, seen);
         if (r != -ENOENT) return r;
     }
-    ssize_t r = weft__take_direct(slot, what);
-    if (fetched && r > 0) store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
+    ssize_t r = weft__take_seen(slot, what, seen);
+    if (what->kind == WEFT__TAKE_RECV && r > 0) store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
     return r;
 }
 

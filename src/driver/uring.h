@@ -23,12 +23,14 @@
  * so many, as that of a listener is at WEFT__URING_UNACCEPTED connections: what comes before the stop takes effect is kept, too. Emptied, it is asked for anew by whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
  * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
- * BATCHES  The worker whose port it is does not submit at once: it comes back before it sleeps. Anybody else does.
+ * WHO SUBMITS  The kernel hands a request's answers to the thread that submitted it: asleep elsewhere it is disturbed for each, stuck it holds them up. So the worker whose port it is
+ * submits all requests: when it comes by, before it sleeps, many at once. Others leave theirs in the list, and signal the port's event. Cancels are submitted at once, by
+ * whoever closes. A current-thread runtime has no such worker: everybody submits.
  * CLOSE  stops all three. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
  * (let_go): an answer never finds another connection.
  *
  * Threads: any. Locks: the ring's (rank slot), under the port's or alone; it guards everything but the sleep in the ring.
- * Pairs: none of its own: `asked` and `pending` are hints beside the lock, see there.
+ * Pairs: [uring-asked] a last answer -> who reads: what it brought is seen before it is seen to be over, so that a call does not overtake it.
  * Rejected: DEFER_TASKRUN and SINGLE_ISSUER (one thread alone could submit: others close fds, and a current-thread runtime is turned by whoever calls);
  * receives and sends with the caller's own buffers (a wait that is given up would have to wait for the kernel, and a loser in a select would have taken);
  * sends as requests (the buffer is the caller's: as before); SQPOLL (a core for it).
@@ -50,10 +52,12 @@ enum {
 /* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
 struct weft__uring_slot {
     struct weft__fdslot *slot;
-    _Atomic uint8_t asked; /* not in NONE. Written under the lock; elsewhere a hint: the last answer clears it before it makes the side ready */
+    uint64_t token;        /* slot and generation, from its opening on */
+    _Atomic uint8_t asked; /* not in NONE. Written under the lock [uring-asked]; elsewhere a hint: the last answer clears it before it makes the side ready */
     uint8_t to_submit;     /* in ASKED */
     uint8_t to_cancel;
     uint8_t cancelled; /* to_cancel, or the cancel is on its way */
+    bool capped;       /* FETCH was asked for with its bound */
     bool listed;       /* among the port's that want something */
     bool closed;
     bool left; /* nobody but the kernel has it */

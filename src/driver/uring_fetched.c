@@ -118,11 +118,12 @@ static bool is_an_error_of(const struct weft__uring_slot *us, int result)
 }
 
 /* The kernel does not know the request: it is asked for in a simpler way, or not at all. */
-static void refused(struct weft__uring *u, bool stream)
+static void refused(struct weft__uring *u, const struct weft__uring_slot *us)
 {
+    bool stream = us->slot->shape == WEFT__SHAPE_STREAM;
     if (!stream) store_relaxed(&u->no_fetch_listener, true); /* relaxed, both: hints */
-    else if (u->no_cap) store_relaxed(&u->no_fetch_stream, true);
-    u->no_cap |= stream;
+    else if (!us->capped) store_relaxed(&u->no_fetch_stream, true);
+    u->no_cap |= us->capped;
 }
 
 void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__ring_done *done)
@@ -137,13 +138,15 @@ void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const 
         else keep_connection(us, done->result);
     }
     if (is_an_error_of(us, done->result)) us->error = done->result;
-    if (done->result == -EINVAL) refused(u, stream);
+    if (done->result == -EINVAL) refused(u, us);
+    if (done->result == -ENOBUFS) store_relaxed(&us->in_bulk, true); /* relaxed: a hint: read by calls for now */
     note(us);
 }
 
 bool weft__uring_is_full(const struct weft__uring_slot *us)
 {
-    return us->unread >= WEFT__URING_UNREAD || us->fds_count >= WEFT__URING_UNACCEPTED;
+    return us->unread >= WEFT__URING_UNREAD || us->count >= WEFT__URING_UNREAD_BUFFERS ||
+           us->fds_count >= WEFT__URING_UNACCEPTED;
 }
 
 void weft__uring_drop(struct weft__uring *u, struct weft__uring_slot *us)
@@ -157,7 +160,7 @@ void weft__uring_drop(struct weft__uring *u, struct weft__uring_slot *us)
     us->fds_room = 0;
     us->unread = 0;
     us->error = 0;
-    note(us);
+    store_relaxed(&us->holds, true); /* relaxed: who is still about to read finds that it is closed, and not what comes behind what was dropped */
 }
 
 static ssize_t give_error(struct weft__uring_slot *us, const struct weft__take *what)
@@ -178,6 +181,7 @@ static ssize_t give_connection(struct weft__uring_slot *us, const struct weft__t
 
 ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__take *what)
 {
+    if (us->closed) return -EAGAIN;
     ssize_t r = us->count       ? give_bytes(u, us, what)
                 : us->fds_count ? give_connection(us, what)
                                 : give_error(us, what);

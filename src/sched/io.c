@@ -34,10 +34,11 @@ static void calm(struct weft__driver *driver)
 }
 
 /* A worker's thread comes back to its port before it sleeps; who turns a current-thread runtime may not come back at all. */
-static bool is_home(struct weft__driver *driver, uint32_t port)
+static enum weft__home home(struct weft__driver *driver, uint32_t port)
 {
-    struct weft_rt *rt = driver->rt;
-    return !rt->current_thread && weft__here()->worker == &rt->workers[port];
+    const struct weft_rt *rt = driver->rt;
+    if (rt->current_thread) return WEFT__HOME_NOBODY;
+    return weft__here()->worker == &rt->workers[port] ? WEFT__HOME_SELF : WEFT__HOME_ANOTHER;
 }
 
 /* The one that was asked for, if it works here. */
@@ -55,7 +56,7 @@ int weft__io_new(struct weft_rt *rt)
 {
     int r = weft__driver_new(choose(rt), rt->worker_count, &rt->driver);
     if (r < 0) return r;
-    rt->driver->is_home = is_home;
+    rt->driver->home = home;
     rt->driver->rt = rt;
     rt->driver->stir = stir;
     rt->driver->calm = calm;

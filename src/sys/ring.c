@@ -210,6 +210,12 @@ bool weft__ring_due(const struct weft__ring *ring)
     return cq_posted(ring) != load_relaxed(ring->cq_head) || kernel_holds_some(ring);
 }
 
+bool weft__ring_has(const struct weft__ring *ring)
+{
+    /* relaxed, both: hints */
+    return cq_posted(ring) != load_relaxed(ring->cq_head) || (load_relaxed(ring->sq_flags) & IORING_SQ_CQ_OVERFLOW);
+}
+
 static uint32_t reap_posted(struct weft__ring *ring, struct weft__ring_done *into, uint32_t max)
 {
     uint32_t head = load_relaxed(ring->cq_head); /* relaxed: ours */

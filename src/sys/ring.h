@@ -19,7 +19,7 @@
  * behind it. Kernels that know neither are asked without. Not SINGLE_ISSUER, not DEFER_TASKRUN: anybody may
  * submit, cancel and reap while the usual thread is stuck.
  *
- * Threads: any, one at a time: the caller has a lock around all of it but weft__ring_probe, weft__ring_due and weft__ring_wait.
+ * Threads: any, one at a time: the caller has a lock around all of it but weft__ring_probe, weft__ring_due, weft__ring_has and weft__ring_wait.
  * Pairs: [ring-sq], [ring-cq], each with the kernel.
  * Rejected: liburing (2.3 as packaged lacks half of what is asked of it, and this is what is left when its
  * inline preparations of requests are taken away).
@@ -105,6 +105,9 @@ int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns);
 
 /* Is there something to reap? A hint for whoever holds no lock. Blocks: no. */
 bool weft__ring_due(const struct weft__ring *ring);
+
+/* Is there an answer that anybody could reap now? Not, as above, what the kernel would post if the thread that asked came by. Without a lock. */
+bool weft__ring_has(const struct weft__ring *ring);
 
 /* Take up to `max` answers. Blocks: no. Returns how many. */
 uint32_t weft__ring_reap(struct weft__ring *ring, struct weft__ring_done *into, uint32_t max);

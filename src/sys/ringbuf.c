@@ -89,5 +89,5 @@ void weft__ringbuf_give(struct weft__ringbuf *bufs, uint32_t number)
     place->len = bufs->bytes;
     place->bid = (uint16_t)number;
     bufs->tail++;
-    store_release((_Atomic uint16_t *)(void *)&bufs->queue->tail, bufs->tail); /* [ring-bufs] with the kernel: the entry is written */
+    store_release((_Atomic uint16_t *)(void *)&bufs->queue->tail, bufs->tail); /* [ring-sq] with the kernel: the entry is written */
 }

@@ -7,7 +7,7 @@
  *     weft__ringbuf_give(&bufs, number)                   it is the kernel's again
  * The memory is touched as it is used: what nobody sends costs addresses alone. The kernel gives them out in the order in which they came back.
  *
- * Threads: any, one at a time: under the ring's lock. Pairs: [ring-bufs] with the kernel.
+ * Threads: any, one at a time: under the ring's lock. Pairs: [ring-sq] with the kernel.
  */
 #ifndef WEFT_SYS_RINGBUF_H
 #define WEFT_SYS_RINGBUF_H
@@ -19,7 +19,7 @@ struct weft__ringbuf {
     char *memory;
     uint32_t count; /* a power of two */
     uint32_t bytes; /* of each */
-    uint16_t tail;  /* ours; the kernel reads the one in the queue [ring-bufs] */
+    uint16_t tail;  /* ours; the kernel reads the one in the queue [ring-sq] */
 };
 
 enum { WEFT__RINGBUF_GROUP = 0 }; /* the number by which requests name them */

