@@ -17,10 +17,10 @@
 #include <sys/socket.h>
 
 /* The words of requests: slot and which of its three; a cancel of it; the port's event; what takes all back. */
-#define TOKEN(us, which)   ((uint64_t)(us)->slot->index << 8 | (which))
-#define TOKEN_CANCEL       UINT64_C(0x10)
-#define TOKEN_EVENT        UINT64_MAX
-#define TOKEN_CANCEL_ALL   (UINT64_MAX - 1)
+#define TOKEN(us, which) ((uint64_t)(us)->slot->index << 8 | (which))
+#define TOKEN_CANCEL     UINT64_C(0x10)
+#define TOKEN_EVENT      UINT64_MAX
+#define TOKEN_CANCEL_ALL (UINT64_MAX - 1)
 
 /* What is fetched: a slot's token and bits of its word, or one of these. */
 #define FETCHED_EVENT (UINT64_C(1) << 63)
@@ -43,7 +43,8 @@ static uint8_t asked(const struct weft__uring_slot *us)
 
 static void set_asked(struct weft__uring_slot *us, uint32_t which)
 {
-    store_release(&us->asked, (uint8_t)which); /* [uring-asked] with who reads: what is kept is noted */
+    store_release(&us->asked,
+                  (uint8_t)which); /* [uring-asked] with who reads: what is kept is noted */
 }
 
 /* ---- requests. Holds: the ring's lock ---- */
@@ -53,8 +54,10 @@ static void list_it(struct weft__uring *u, struct weft__uring_slot *us)
     if (us->listed) return;
     us->listed = true;
     us->next = NULL;
-    if (u->last) u->last->next = us;
-    else u->first = us;
+    if (u->last)
+        u->last->next = us;
+    else
+        u->first = us;
     u->last = us;
     store_relaxed(&u->pending, true); /* relaxed: a hint */
 }
@@ -65,8 +68,10 @@ static void unlist(struct weft__uring *u, struct weft__uring_slot *us)
     struct weft__uring_slot *before = NULL;
     for (struct weft__uring_slot *at = u->first; at != us; at = at->next)
         before = at;
-    if (before) before->next = us->next;
-    else u->first = us->next;
+    if (before)
+        before->next = us->next;
+    else
+        u->first = us->next;
     if (u->last == us) u->last = before;
     us->listed = false;
 }
@@ -109,7 +114,8 @@ static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64
     sqe->user_data = token;
 }
 
-static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, struct weft__uring_slot *us, uint64_t token)
+static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
+                        struct weft__uring_slot *us, uint64_t token)
 {
     const struct weft__fdslot *slot = us->slot;
     sqe->fd = slot->fd;
@@ -121,14 +127,19 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe, s
         return;
     }
     sqe->opcode = IORING_OP_RECV;
-    sqe->ioprio = IORING_RECV_MULTISHOT | IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
+    sqe->ioprio =
+        IORING_RECV_MULTISHOT |
+        IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
     sqe->flags = IOSQE_BUFFER_SELECT;
     sqe->buf_group = WEFT__RINGBUF_GROUP;
     us->capped = !u->no_cap;
-    if (us->capped) sqe->file_index = WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
+    if (us->capped)
+        sqe->file_index =
+            WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
 }
 
-static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe, struct weft__uring_slot *us, uint32_t which)
+static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
+                          struct weft__uring_slot *us, uint32_t which)
 {
     const struct weft__fdslot *slot = us->slot;
     switch (which) {
@@ -144,7 +155,8 @@ static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
     }
 }
 
-static void write_cancel(struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint32_t which)
+static void write_cancel(struct io_uring_sqe *sqe, const struct weft__uring_slot *us,
+                         uint32_t which)
 {
     sqe->opcode = IORING_OP_ASYNC_CANCEL;
     sqe->fd = -1;
@@ -199,8 +211,10 @@ static void take_back(struct weft__port *port, struct weft__uring *u)
         }
         struct weft__uring_slot *us = slot_of_token(port, sqe->user_data);
         uint8_t which = sqe->user_data & WEFT__URING_ALL;
-        if (sqe->user_data & TOKEN_CANCEL) us->to_cancel |= which;
-        else us->to_submit |= which;
+        if (sqe->user_data & TOKEN_CANCEL)
+            us->to_cancel |= which;
+        else
+            us->to_submit |= which;
         list_it(u, us);
     }
 }
@@ -247,7 +261,8 @@ static void hand_in(struct weft__port *port, struct weft__uring *u)
 static void submit_now(struct weft__port *port, struct weft__uring *u, struct weft__uring_slot *us)
 {
     if (us->listed) unlist(u, us);
-    if (!submit_slot(u, us)) list_it(u, us); /* never: nothing is left in the queue behind the lock */
+    if (!submit_slot(u, us))
+        list_it(u, us); /* never: nothing is left in the queue behind the lock */
     (void)weft__ring_submit(&u->ring);
     if (weft__ring_unsubmitted(&u->ring) == 0) return;
     take_back(port, u);
@@ -274,7 +289,8 @@ static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_
 }
 
 /* Returns bits of the slot's word, or FETCHED_FREE. */
-static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which, const struct weft__ring_done *done)
+static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
+                         const struct weft__ring_done *done)
 {
     uint64_t bits = 0;
     if (which == WEFT__URING_FETCH) {
@@ -290,7 +306,8 @@ static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uin
 }
 
 /* A cancel found its request busy: again, if that has not ended meanwhile. Not found, its last answer is here, or behind this. */
-static void cancel_answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which, int result)
+static void cancel_answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
+                            int result)
 {
     if (result != -EALREADY || !(us->cancelled & which)) return;
     us->to_cancel |= (uint8_t)which;
@@ -304,12 +321,15 @@ static void put(struct weft__events *into, uint64_t token, uint64_t what)
     into->count++;
 }
 
-static void fetch_one(struct weft__port *port, struct weft__uring *u, const struct weft__ring_done *done, struct weft__events *into)
+static void fetch_one(struct weft__port *port, struct weft__uring *u,
+                      const struct weft__ring_done *done, struct weft__events *into)
 {
     if (done->data == TOKEN_CANCEL_ALL) return;
     if (done->data == TOKEN_EVENT) {
         if (!(done->flags & IORING_CQE_F_MORE)) {
-            store_relaxed(&u->event_asked, false); /* who sleeps next asks anew, and is told at once if there was a signal  (relaxed: a hint) */
+            store_relaxed(
+                &u->event_asked,
+                false); /* who sleeps next asks anew, and is told at once if there was a signal  (relaxed: a hint) */
             u->in_kernel--;
         }
         put(into, 0, FETCHED_EVENT);
@@ -547,19 +567,26 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 
 /* ---- wait, deliver ---- */
 
-static void come_by(struct weft__port *port, struct weft__uring *u, struct weft__events *into, bool sleeps)
+static void come_by(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
+                    bool sleeps)
 {
     weft__lock_take(&u->lock);
     flush(port, u, sleeps);
     (void)fetch(port, u, into);
     /* relaxed: his own, or he is told by the event, if it is asked for */
-    flush(port, u, sleeps || load_relaxed(&port->slept_in)); /* who holds enough is stopped before more comes; and the event may have ended */
+    flush(
+        port, u,
+        sleeps ||
+            load_relaxed(
+                &port->slept_in)); /* who holds enough is stopped before more comes; and the event may have ended */
     weft__lock_drop(&u->lock);
 }
 
 static bool has_something(const struct weft__uring *u)
 {
-    return load_relaxed(&u->pending) || weft__ring_due(&u->ring); /* relaxed: a hint; who wants something is at home, or has flushed */
+    return load_relaxed(&u->pending) ||
+           weft__ring_due(
+               &u->ring); /* relaxed: a hint; who wants something is at home, or has flushed */
 }
 
 /* What the kernel would not take is tried again soon. */
@@ -578,7 +605,8 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, int64_
 
     into->count = 0;
     /* relaxed: a hint, as above */
-    if (has_something(u) || (sleeps && !load_relaxed(&u->event_asked))) come_by(port, u, into, sleeps);
+    if (has_something(u) || (sleeps && !load_relaxed(&u->event_asked)))
+        come_by(port, u, into, sleeps);
     if (into->count > 0 || !sleeps) return into->count;
     int r = weft__ring_wait(&u->ring, sleep_for(u, timeout_ns));
     weft_assert(r == 0);
@@ -599,12 +627,15 @@ static uint32_t uring_deliver(struct weft__port *port, const struct weft__events
             if (!own) weft__port_pass_on(port);
             continue;
         }
-        weft__fdslot_ready(weft__port_slot(port, (uint32_t)(token >> 32)), (uint32_t)token, what, &chain);
+        weft__fdslot_ready(weft__port_slot(port, (uint32_t)(token >> 32)), (uint32_t)token, what,
+                           &chain);
     }
     uint32_t woken = chain.count;
     weft__wake_chain_push(&chain, &weft__sched);
     for (int i = 0; frees && i < events->count; i++) {
-        if (events->room[2 * i + 1] == FETCHED_FREE) weft__port_give_back(weft__port_slot(port, (uint32_t)(events->room[2 * i] >> 32)), false);
+        if (events->room[2 * i + 1] == FETCHED_FREE)
+            weft__port_give_back(weft__port_slot(port, (uint32_t)(events->room[2 * i] >> 32)),
+                                 false);
     }
     return woken;
 }
@@ -633,7 +664,8 @@ static bool may_fetch(const struct weft__uring *u, const struct weft__uring_slot
 }
 
 /* What brings an event to whoever waits for these. */
-static uint32_t wants(const struct weft__uring *u, const struct weft__uring_slot *us, enum weft__side side, uint64_t bits)
+static uint32_t wants(const struct weft__uring *u, const struct weft__uring_slot *us,
+                      enum weft__side side, uint64_t bits)
 {
     if (side == WEFT__SIDE_WRITE) return WEFT__URING_POLL_WRITE;
     if (bits & WEFT__READY_URGENT) return WEFT__URING_POLL_READ;
@@ -647,11 +679,13 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
     struct weft__uring *u = uring_of(port);
     struct weft__uring_slot *us = more_of(slot);
 
-    if (asked(us) & wants(u, us, side, bits)) return; /* a hint: its last answer makes the side ready, and we are in its list */
+    if (asked(us) & wants(u, us, side, bits))
+        return; /* a hint: its last answer makes the side ready, and we are in its list */
     weft__lock_take(&u->lock);
     uint32_t which = wants(u, us, side, bits);
     if (!us->closed && !u->down && !(asked(us) & which)) {
-        if (which == WEFT__URING_FETCH) stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
+        if (which == WEFT__URING_FETCH)
+            stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
         ask(u, us, which);
         hand_in(port, u);
     }
@@ -665,7 +699,8 @@ static bool uring_direct(struct weft__fdslot *slot)
     struct weft__uring_slot *us = more_of(slot);
 
     store_relaxed(&us->by_calls, true); /* relaxed: the reader's own, and who arms is he */
-    if (!(asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds)) return true; /* relaxed: only he asks for more, and what was asked for is seen */
+    if (!(asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds))
+        return true; /* relaxed: only he asks for more, and what was asked for is seen */
     weft__lock_take(&u->lock);
     stop(u, us, WEFT__URING_FETCH);
     if (us->to_cancel && !u->down) submit_now(port, u, us);
@@ -693,7 +728,8 @@ static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *
 
 static bool is_fetched(const struct weft__take *what)
 {
-    return what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_PEEK || what->kind == WEFT__TAKE_ACCEPT;
+    return what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_PEEK ||
+           what->kind == WEFT__TAKE_ACCEPT;
 }
 
 /* The look comes first: what is fetched behind it changes the tick, so that a call which found nothing because of that clears nothing. */
@@ -708,7 +744,8 @@ static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *wh
         if (r != -ENOENT) return r;
     }
     ssize_t r = weft__take_seen(slot, what, seen);
-    if (what->kind == WEFT__TAKE_RECV && r > 0) store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
+    if (what->kind == WEFT__TAKE_RECV && r > 0)
+        store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
     return r;
 }
 

@@ -52,22 +52,24 @@ enum {
 /* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
 struct weft__uring_slot {
     struct weft__fdslot *slot;
-    uint64_t token;        /* slot and generation, from its opening on */
-    _Atomic uint8_t asked; /* not in NONE. Written under the lock [uring-asked]; elsewhere a hint: the last answer clears it before it makes the side ready */
-    uint8_t to_submit;     /* in ASKED */
+    uint64_t token; /* slot and generation, from its opening on */
+    _Atomic uint8_t
+        asked; /* not in NONE. Written under the lock [uring-asked]; elsewhere a hint: the last answer clears it before it makes the side ready */
+    uint8_t to_submit; /* in ASKED */
     uint8_t to_cancel;
     uint8_t cancelled; /* to_cancel, or the cancel is on its way */
     bool capped;       /* FETCH was asked for with its bound */
     bool listed;       /* among the port's that want something */
     bool closed;
-    bool left; /* nobody but the kernel has it */
+    bool left;             /* nobody but the kernel has it */
     _Atomic bool by_calls; /* relaxed: FETCH is not asked for any more; for good */
     _Atomic bool in_bulk;  /* relaxed: the last read brought much; a hint */
     struct weft__uring_slot *next;
 
     /* -- what FETCH has brought -- */
-    _Atomic bool holds; /* something of it; elsewhere a hint for whoever takes: he may be early, and is woken */
-    int error;          /* behind the data */
+    _Atomic bool
+        holds; /* something of it; elsewhere a hint for whoever takes: he may be early, and is woken */
+    int error;            /* behind the data */
     uint32_t first, last; /* buffers, chained in the port's `chain`; of `count` */
     uint32_t count;
     uint32_t offset; /* in the first: so much is taken */
@@ -79,26 +81,28 @@ struct weft__uring_slot {
 /* Behind the port: port->own. */
 struct weft__uring {
     struct weft__lock lock;
-    struct weft__ring ring;       /* guarded, but for its sleep */
-    struct weft__ringbuf buffers; /* not open: streams are polled */
-    uint32_t chain[WEFT__URING_BUFFERS]; /* the buffer behind this one, of the same slot */
-    uint32_t bytes[WEFT__URING_BUFFERS]; /* in it */
+    struct weft__ring ring;                /* guarded, but for its sleep */
+    struct weft__ringbuf buffers;          /* not open: streams are polled */
+    uint32_t chain[WEFT__URING_BUFFERS];   /* the buffer behind this one, of the same slot */
+    uint32_t bytes[WEFT__URING_BUFFERS];   /* in it */
     struct weft__uring_slot *first, *last; /* that want something */
-    _Atomic bool pending;                  /* there are such: a hint for whoever has no lock, and comes again */
+    _Atomic bool pending; /* there are such: a hint for whoever has no lock, and comes again */
     bool down;
-    bool no_cap;                           /* the kernel cannot bound a FETCH by itself: before 6.17 */
+    bool no_cap;                    /* the kernel cannot bound a FETCH by itself: before 6.17 */
     _Atomic bool no_fetch_stream;   /* the kernel does not know it; relaxed: a hint */
     _Atomic bool no_fetch_listener; /* likewise */
-    _Atomic bool event_asked;       /* the request that watches the port's event is in the kernel; elsewhere a hint */
-    uint32_t in_kernel;                      /* requests */
-    uint64_t *watched;                       /* fds, a bit each */
+    _Atomic bool
+        event_asked; /* the request that watches the port's event is in the kernel; elsewhere a hint */
+    uint32_t in_kernel; /* requests */
+    uint64_t *watched;  /* fds, a bit each */
     uint32_t watched_words;
 };
 
 /* ---- what has come (uring_fetched.c). Holds: the ring's lock ---- */
 
 /* An answer of FETCH, that is or is not its last. */
-void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__ring_done *done);
+void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us,
+                      const struct weft__ring_done *done);
 
 /* Too much for now? */
 bool weft__uring_is_full(const struct weft__uring_slot *us);
@@ -107,6 +111,7 @@ bool weft__uring_is_full(const struct weft__uring_slot *us);
 void weft__uring_drop(struct weft__uring *u, struct weft__uring_slot *us);
 
 /* Something that was kept: bytes, or a connection's fd, or the error behind them. -EAGAIN: there is nothing. */
-ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__take *what);
+ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us,
+                         const struct weft__take *what);
 
 #endif

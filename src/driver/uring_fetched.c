@@ -17,11 +17,14 @@ static void note(struct weft__uring_slot *us)
 
 /* ---- bytes ---- */
 
-static void keep_buffer(struct weft__uring *u, struct weft__uring_slot *us, uint32_t number, uint32_t bytes)
+static void keep_buffer(struct weft__uring *u, struct weft__uring_slot *us, uint32_t number,
+                        uint32_t bytes)
 {
     u->bytes[number] = bytes;
-    if (us->count++ == 0) us->first = number;
-    else u->chain[us->last] = number;
+    if (us->count++ == 0)
+        us->first = number;
+    else
+        u->chain[us->last] = number;
     us->last = number;
     us->unread += bytes;
 }
@@ -49,7 +52,8 @@ static size_t copy_one(struct weft__uring *u, struct place *at, const struct iov
     while (done < to->iov_len && at->left > 0) {
         size_t n = u->bytes[at->number] - at->offset;
         if (n > to->iov_len - done) n = to->iov_len - done;
-        memcpy((char *)to->iov_base + done, weft__ringbuf_at(&u->buffers, at->number) + at->offset, n);
+        memcpy((char *)to->iov_base + done, weft__ringbuf_at(&u->buffers, at->number) + at->offset,
+               n);
         done += n;
         at->offset += (uint32_t)n;
         if (at->offset < u->bytes[at->number]) break;
@@ -60,7 +64,8 @@ static size_t copy_one(struct weft__uring *u, struct place *at, const struct iov
     return done;
 }
 
-static ssize_t give_bytes(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__take *what)
+static ssize_t give_bytes(struct weft__uring *u, struct weft__uring_slot *us,
+                          const struct weft__take *what)
 {
     struct place at = {us->first, us->count, us->offset};
     size_t done = 0;
@@ -114,32 +119,41 @@ static int take_connection(struct weft__uring_slot *us)
 static bool is_an_error_of(const struct weft__uring_slot *us, int result)
 {
     if (result >= 0 || us->slot->shape == WEFT__SHAPE_LISTENER) return false;
-    return result != -ECANCELED && result != -ENOBUFS && result != -EINVAL && result != -EAGAIN && result != -EINTR && result != -ENOMEM;
+    return result != -ECANCELED && result != -ENOBUFS && result != -EINVAL && result != -EAGAIN &&
+           result != -EINTR && result != -ENOMEM;
 }
 
 /* The kernel does not know the request: it is asked for in a simpler way, or not at all. */
 static void refused(struct weft__uring *u, const struct weft__uring_slot *us)
 {
     bool stream = us->slot->shape == WEFT__SHAPE_STREAM;
-    if (!stream) store_relaxed(&u->no_fetch_listener, true); /* relaxed, both: hints */
-    else if (!us->capped) store_relaxed(&u->no_fetch_stream, true);
+    if (!stream)
+        store_relaxed(&u->no_fetch_listener, true); /* relaxed, both: hints */
+    else if (!us->capped)
+        store_relaxed(&u->no_fetch_stream, true);
     u->no_cap |= us->capped;
 }
 
-void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__ring_done *done)
+void weft__uring_keep(struct weft__uring *u, struct weft__uring_slot *us,
+                      const struct weft__ring_done *done)
 {
     bool stream = us->slot->shape == WEFT__SHAPE_STREAM;
     if (done->flags & IORING_CQE_F_BUFFER) {
         uint32_t number = done->flags >> IORING_CQE_BUFFER_SHIFT;
-        if (done->result > 0 && !us->closed) keep_buffer(u, us, number, (uint32_t)done->result);
-        else weft__ringbuf_give(&u->buffers, number);
+        if (done->result > 0 && !us->closed)
+            keep_buffer(u, us, number, (uint32_t)done->result);
+        else
+            weft__ringbuf_give(&u->buffers, number);
     } else if (done->result >= 0 && !stream) {
-        if (us->closed) weft__fd_close(done->result);
-        else keep_connection(us, done->result);
+        if (us->closed)
+            weft__fd_close(done->result);
+        else
+            keep_connection(us, done->result);
     }
     if (is_an_error_of(us, done->result)) us->error = done->result;
     if (done->result == -EINVAL) refused(u, us);
-    if (done->result == -ENOBUFS) store_relaxed(&us->in_bulk, true); /* relaxed: a hint: read by calls for now */
+    if (done->result == -ENOBUFS)
+        store_relaxed(&us->in_bulk, true); /* relaxed: a hint: read by calls for now */
     note(us);
 }
 
@@ -160,7 +174,9 @@ void weft__uring_drop(struct weft__uring *u, struct weft__uring_slot *us)
     us->fds_room = 0;
     us->unread = 0;
     us->error = 0;
-    store_relaxed(&us->holds, true); /* relaxed: who is still about to read finds that it is closed, and not what comes behind what was dropped */
+    store_relaxed(
+        &us->holds,
+        true); /* relaxed: who is still about to read finds that it is closed, and not what comes behind what was dropped */
 }
 
 static ssize_t give_error(struct weft__uring_slot *us, const struct weft__take *what)
@@ -175,11 +191,13 @@ static ssize_t give_error(struct weft__uring_slot *us, const struct weft__take *
 static ssize_t give_connection(struct weft__uring_slot *us, const struct weft__take *what)
 {
     int fd = take_connection(us);
-    if (what->from && weft__socket_peer(fd, what->from) < 0) *what->from = (struct weft__address){0}; /* it has gone already */
+    if (what->from && weft__socket_peer(fd, what->from) < 0)
+        *what->from = (struct weft__address){0}; /* it has gone already */
     return fd;
 }
 
-ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us, const struct weft__take *what)
+ssize_t weft__uring_give(struct weft__uring *u, struct weft__uring_slot *us,
+                         const struct weft__take *what)
 {
     if (us->closed) return -EAGAIN;
     ssize_t r = us->count       ? give_bytes(u, us, what)

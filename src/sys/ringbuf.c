@@ -25,7 +25,8 @@ static int map(size_t bytes, void **into)
 {
     int r = weft__fault(WEFT__FAULT_MMAP);
     if (r < 0) return r;
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return -errno;
     *into = at;
     return 0;
@@ -33,13 +34,15 @@ static int map(size_t bytes, void **into)
 
 static int enlist(const struct weft__ringbuf *bufs, const struct weft__ring *ring)
 {
-    struct io_uring_buf_reg reg = {
-        .ring_addr = (uintptr_t)bufs->queue, .ring_entries = bufs->count, .bgid = WEFT__RINGBUF_GROUP};
+    struct io_uring_buf_reg reg = {.ring_addr = (uintptr_t)bufs->queue,
+                                   .ring_entries = bufs->count,
+                                   .bgid = WEFT__RINGBUF_GROUP};
     long r = syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_PBUF_RING, &reg, 1);
     return r < 0 ? -errno : 0;
 }
 
-int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring, uint32_t count, uint32_t bytes)
+int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring, uint32_t count,
+                       uint32_t bytes)
 {
     void *queue = NULL;
     void *memory = NULL;
@@ -89,5 +92,6 @@ void weft__ringbuf_give(struct weft__ringbuf *bufs, uint32_t number)
     place->len = bufs->bytes;
     place->bid = (uint16_t)number;
     bufs->tail++;
-    store_release((_Atomic uint16_t *)(void *)&bufs->queue->tail, bufs->tail); /* [ring-sq] with the kernel: the entry is written */
+    store_release((_Atomic uint16_t *)(void *)&bufs->queue->tail,
+                  bufs->tail); /* [ring-sq] with the kernel: the entry is written */
 }

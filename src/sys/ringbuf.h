@@ -25,7 +25,8 @@ struct weft__ringbuf {
 enum { WEFT__RINGBUF_GROUP = 0 }; /* the number by which requests name them */
 
 /* Returns 0; -ENOMEM; -EINVAL: the kernel is before 5.19. Blocks: no. */
-int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring, uint32_t count, uint32_t bytes);
+int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring, uint32_t count,
+                       uint32_t bytes);
 
 /* The kernel has none any more; what lies in those that are the program's stays readable. No request is in flight. */
 void weft__ringbuf_stop(struct weft__ringbuf *bufs, const struct weft__ring *ring);

@@ -3,10 +3,10 @@
  * The driver on io_uring, where it differs from the other: what is fetched ahead is bounded and in order, requests that end for whatever reason are asked for anew,
  * queues that are full lose nothing, and where it is forbidden epoll takes its place and says why. Everything else is seen by all tests of sockets, which run on both.
  */
+#include "driver/uring.h"
 #include "base/fault.h"
 #include "base/rand.h"
 #include "death.h"
-#include "driver/uring.h"
 #include "sched/sched.h"
 #include "sys/event.h"
 #include "town.h"
@@ -39,7 +39,8 @@ static void stops(weft_rt *rt)
 
 static struct weft__uring_slot *more_of(weft_stream *stream)
 {
-    struct weft__fdslot *slot = weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
+    struct weft__fdslot *slot =
+        weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
     return slot->more;
 }
 
@@ -57,7 +58,8 @@ static size_t unread_of(weft_stream *stream)
 static size_t bound_of(weft_rt *rt)
 {
     const struct weft__uring *u = rt->driver->ports[0].own;
-    return u && u->no_cap ? WEFT__URING_BUFFERS * WEFT__URING_BUFFER_BYTES : WEFT__URING_UNREAD + WEFT__URING_BUFFER_BYTES;
+    return u && u->no_cap ? WEFT__URING_BUFFERS * WEFT__URING_BUFFER_BYTES
+                          : WEFT__URING_UNREAD + WEFT__URING_BUFFER_BYTES;
 }
 
 static uint32_t asked_of(weft_stream *stream)
@@ -292,7 +294,8 @@ static int stands_in_the_way(void)
 {
     store_relaxed(&is_there, true);
     while (!load_relaxed(&may_go))
-        usleep(1000); /* on purpose: the worker does not come by, and its kernel thread takes answers */
+        usleep(
+            1000); /* on purpose: the worker does not come by, and its kernel thread takes answers */
     return 0;
 }
 

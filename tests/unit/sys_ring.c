@@ -281,3 +281,52 @@ TEST(ring_keeps_what_the_kernel_does_not_take)
 }
 
 #endif
+
+TEST(ring_wait_ends_by_time_and_by_an_answer)
+{
+    struct weft__ring ring = ring_open(2);
+    struct weft__ring_done done;
+    if (!(ring.features & IORING_FEAT_EXT_ARG)) TEST_SKIP("a sleep in the ring has no time-out here");
+    int64_t before = weft__clock_now();
+    ASSERT_OK(weft__ring_wait(&ring, 2000000));
+    ASSERT_GE(weft__clock_now() - before, 2000000);
+    ASSERT(!weft__ring_has(&ring));
+    ask_nop(&ring, 7);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT_OK(weft__ring_wait(&ring, WEFT__NEVER));
+    ASSERT(weft__ring_has(&ring));
+    ASSERT_EQ(weft__ring_reap(&ring, &done, 1), 1);
+    ASSERT_EQ(done.data, 7);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_gives_back_what_was_not_submitted_newest_first)
+{
+    struct weft__ring ring = ring_open(4);
+    struct weft__ring_done done;
+    ask_nop(&ring, 1);
+    ask_nop(&ring, 2);
+    ask_nop(&ring, 3);
+    ASSERT_EQ(weft__ring_withdraw(&ring)->user_data, 3);
+    ASSERT_EQ(weft__ring_withdraw(&ring)->user_data, 2);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT(!weft__ring_withdraw(&ring));
+    ASSERT_EQ(weft__ring_reap(&ring, &done, 1), 1);
+    ASSERT_EQ(done.data, 1);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_has_room_for_more_answers_if_asked)
+{
+    struct weft__ring ring;
+    int r = weft__ring_open_wide(&ring, 4, 64);
+    if (r == -EPERM || r == -ENOSYS) TEST_SKIP("no io_uring here: %d", r);
+    ASSERT_OK(r);
+    for (int i = 0; i < 15; i++) {
+        for (uint64_t k = 0; k < 4; k++)
+            ask_nop(&ring, k);
+        ASSERT_EQ(weft__ring_submit(&ring), 4);
+    }
+    ASSERT_EQ(load_relaxed(ring.sq_flags) & IORING_SQ_CQ_OVERFLOW, 0); /* relaxed: by this thread */
+    weft__ring_close(&ring);
+}
