@@ -10,7 +10,7 @@
  * The port's event is watched edge-triggered too, and never drained: each signal is an edge of its own, and a read less for each
  * wake. But an edge goes to one waiter only. Who drives another's port and meets its event there has taken a wake that was meant for the
  * one who sleeps in it, and signals it anew; unless nobody does.
- *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI    URGENT
+ *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI, EPOLLERR   URGENT
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not
  * connected yet reports it, too.
@@ -93,7 +93,7 @@ static uint64_t ready_of(uint32_t events)
     uint64_t bits = 0;
     if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
     if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;
-    if (events & EPOLLPRI) bits |= WEFT__READY_URGENT;
+    if (events & (EPOLLPRI | EPOLLERR)) bits |= WEFT__READY_URGENT;
     if (events & EPOLLRDHUP) bits |= WEFT__READY_READ_END;
     if (events & EPOLLHUP) bits |= WEFT__READY_READ_END | WEFT__READY_WRITE_END;
     return bits;
