@@ -70,7 +70,8 @@ WEFT_API int weft_tcp_listen_with(const weft_net_opts *opts, const char *address
 WEFT_API int weft_unix_listen_with(const weft_net_opts *opts, const char *path,
                                    weft_listener **into);
 
-/* A listener of a socket that the program has, which listens already: of a service manager. Takes fd if it succeeds. Returns as above; -ENOTSOCK. */
+/* A listener of a socket that the program has, which listens already: of a service manager. Takes fd if it succeeds. One of packets is for
+ * weft_packet_accept (unix.h). Returns as above; -ENOTSOCK; -EOPNOTSUPP: a socket of datagrams; -EINVAL, too, if it does not listen. */
 WEFT_API int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listener **into);
 
 /* Its own address. Returns 0; -EINVAL. */
