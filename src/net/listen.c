@@ -117,6 +117,13 @@ int weft_listener_addr(const weft_listener *listener, weft_addr *into)
     return weft__socket_local(weft_listener_fd(listener), weft__addr_inside(into));
 }
 
+int weft_listener_print(const weft_listener *listener, char *into, size_t bytes)
+{
+    weft_addr addr;
+    int r = weft_listener_addr(listener, &addr);
+    return r < 0 ? r : weft_addr_print(&addr, into, bytes);
+}
+
 int weft_listener_fd(const weft_listener *listener)
 {
     return listener ? ((const struct weft__fdslot *)(const void *)listener)->fd : -EINVAL;

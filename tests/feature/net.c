@@ -292,6 +292,12 @@ static void options(struct crew *crew)
     ASSERT_OK(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l));
     ASSERT_OK(weft_listener_addr(l, &addr));
     (void)weft_addr_print(&addr, text, sizeof text);
+    char same[WEFT_ADDR_TEXT];
+    ASSERT_EQ(weft_listener_print(l, same, sizeof same), (int)strlen(text));
+    ASSERT_STR(same, text);
+    ASSERT_EQ(weft_listener_print(l, same, 4), (int)strlen(text)); /* cut */
+    ASSERT_STR(same, "127");
+    ASSERT_EQ(weft_listener_print(NULL, same, sizeof same), -EINVAL);
     ASSERT_OK(weft_tcp_listen_with(&opts, text, &twin)); /* shares the port */
     weft_close(twin);
     ASSERT_OK(weft_tcp_connect(text, &a));
