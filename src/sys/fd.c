@@ -36,9 +36,9 @@ int weft__fd_ready(int fd, int for_what)
     short got = look.revents;
     if (got & POLLNVAL) return -EBADF;
     if (got & (POLLERR | POLLHUP)) return for_what;
-    return for_what & ((got & (POLLIN | POLLRDHUP) ? WEFT__FD_IN : 0) |
-                       (got & POLLOUT ? WEFT__FD_OUT : 0) |
-                       (got & (POLLPRI | POLLRDHUP) ? WEFT__FD_PRI : 0));
+    return for_what &
+           ((got & (POLLIN | POLLRDHUP) ? WEFT__FD_IN : 0) | (got & POLLOUT ? WEFT__FD_OUT : 0) |
+            (got & (POLLPRI | POLLRDHUP) ? WEFT__FD_PRI : 0));
 }
 
 int weft__fd_unblock(int fd)

@@ -471,8 +471,8 @@ static void not_listening(struct crew *crew)
     static const struct {
         int family, type, answer;
     } kinds[] = {
-        {AF_INET, SOCK_DGRAM, -EOPNOTSUPP},   {AF_UNIX, SOCK_DGRAM, -EOPNOTSUPP},
-        {AF_INET, SOCK_STREAM, -EINVAL},      {AF_UNIX, SOCK_STREAM, -EINVAL},
+        {AF_INET, SOCK_DGRAM, -EOPNOTSUPP}, {AF_UNIX, SOCK_DGRAM, -EOPNOTSUPP},
+        {AF_INET, SOCK_STREAM, -EINVAL},    {AF_UNIX, SOCK_STREAM, -EINVAL},
         {AF_UNIX, SOCK_SEQPACKET, -EINVAL},
     };
     weft_listener *l;
