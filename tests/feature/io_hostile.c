@@ -5,6 +5,8 @@
  */
 #include "peer.h"
 
+#include <signal.h>
+
 /* ---- resets in the middle ---- */
 
 struct meal {
@@ -450,4 +452,88 @@ TEST(hostile_peers_do_not_put_off_a_deadline)
         outlasts(crew_sizes[i], false);
         outlasts(crew_sizes[i], true);
     }
+}
+
+/* ---- signals ---- */
+
+struct gale {
+    pthread_t target[2];
+    int targets;
+    _Atomic bool over;     /* relaxed, all: flags, and a count */
+    _Atomic bool calm;     /* nobody is signalled any more */
+    _Atomic uint32_t blew; /* that were caught */
+};
+
+static struct gale gale;
+
+static void caught(int number)
+{
+    (void)number;
+    (void)fetch_add_relaxed(&gale.blew, 1);
+}
+
+static void *blows(void *unused)
+{
+    (void)unused;
+    for (int i = 0; !load_relaxed(&gale.over); i++) {
+        ASSERT_OK(pthread_kill(gale.target[i % gale.targets], SIGUSR2));
+        sched_yield();
+    }
+    return NULL;
+}
+
+struct windy {
+    weft_stream *stream;
+    uint64_t bytes;
+};
+
+/* A thread of its own, which sleeps in the kernel for each byte. */
+static void *reads_in_the_wind(void *arg)
+{
+    struct windy *w = arg;
+    unsigned char b;
+    for (w->bytes = 0; weft_read(w->stream, &b, 1) == 1; w->bytes++)
+        town_check(&b, 1, w->bytes);
+    CREW_UNTIL(load_relaxed(&gale.calm)); /* so that there is somebody to be signalled */
+    return NULL;
+}
+
+/* Real signals at those who sleep, with a handler that interrupts system calls: at a thread that reads, and at the one that turns the runtime. Nobody notices. */
+static void in_the_wind(struct crew *crew)
+{
+    struct sigaction act = {.sa_handler = caught}; /* without SA_RESTART */
+    struct town_gate gate;
+    int peer;
+    pthread_t reader, wind;
+    uint64_t bytes = test_scaled(300);
+    town_open(&gate);
+    ASSERT_OK(sigaction(SIGUSR2, &act, NULL));
+    struct windy windy = {.stream = meets(&gate, &peer)};
+    gale.targets = 0;
+    store_relaxed(&gale.over, false);
+    store_relaxed(&gale.calm, false);
+    store_relaxed(&gale.blew, 0);
+    ASSERT_OK(pthread_create(&reader, NULL, reads_in_the_wind, &windy));
+    gale.target[gale.targets++] = reader;
+    if (crew->workers < 0) gale.target[gale.targets++] = crew->driver;
+    ASSERT_OK(pthread_create(&wind, NULL, blows, NULL));
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint32_t before = load_relaxed(&gale.blew);
+        CREW_UNTIL(load_relaxed(&gale.blew) != before);
+        peer_send(peer, i, 1);
+    }
+    ASSERT_OK(close(peer));
+    CREW_UNTIL(load_relaxed(&gale.blew) > bytes + 10);
+    store_relaxed(&gale.over, true);
+    ASSERT_OK(pthread_join(wind, NULL));
+    store_relaxed(&gale.calm, true);
+    ASSERT_OK(pthread_join(reader, NULL));
+    ASSERT_EQ(windy.bytes, bytes);
+    weft_close(windy.stream);
+    weft_close(gate.listener);
+}
+
+TEST(hostile_signals_interrupt_nobody)
+{
+    crew_each(in_the_wind);
 }
