@@ -131,12 +131,11 @@ static weft_async(echoing)
 {
     weft_begin;
     comes();
-    for (;;) {
-        weft_await(f->rd, weft_read, f->c, f->b, sizeof f->b);
+    do {
+        weft_await(f->rd, weft_read, f->c, f->b, sizeof(f->b));
         if (f->rd.ret <= 0) break;
         weft_await(f->wr, weft_write_all, f->c, f->b, (size_t)f->rd.ret);
-        if (f->wr.ret < 0) break;
-    }
+    } while (f->wr.ret > 0);
     weft_close(f->c);
     weft_return(leaves(f->rd.ret));
     weft_end;
