@@ -141,6 +141,8 @@ static void starves(int workers, bool stackless)
 
 TEST(bounds_of_a_server_without_descriptors)
 {
+    if (getenv("WEFT_TEST_UNDER"))
+        TEST_SKIP("Valgrind takes a connection, closes it, and then says that there was none");
     for (size_t i = 0; i < CREW_SIZES; i++) {
         starves(crew_sizes[i], false);
         starves(crew_sizes[i], true);
