@@ -321,3 +321,58 @@ TEST(bounds_of_peers_that_nobody_reads)
 {
     crew_each(unheard);
 }
+
+/* ---- between two peers ---- */
+
+struct bridge {
+    weft_stream *a, *b;
+    uint64_t ab, ba;
+};
+
+static int carries(struct bridge *p)
+{
+    return weft_copy_bidirectional(p->a, p->b, &p->ab, &p->ba);
+}
+
+static weft_task *bridge_of(struct bridge *p, bool stackless)
+{
+    return stackless ? weft_spawn(weft_copy_bidirectional, p->a, p->b, &p->ab, &p->ba)
+                     : weft_go(carries, p);
+}
+
+/* One sends for ever, the other does not read, and who stands between them keeps no more than a buffer. Stopped, it has passed on what it says it has. */
+static void between(struct crew *crew)
+{
+    struct town_gate gate;
+    (void)crew;
+    open_small(&gate);
+    for (int i = 0; i < 4; i++) {
+        struct bridge p = {.ab = 0};
+        int r = 1;
+        int small = BUFFER;
+        int from = peer_connect(gate.address, 0);
+        ASSERT_OK(weft_accept(gate.listener, &p.a));
+        int to = peer_connect(gate.address, BUFFER);
+        ASSERT_OK(weft_accept(gate.listener, &p.b));
+        ASSERT_OK(setsockopt(from, SOL_SOCKET, SO_SNDBUF, &small, sizeof small));
+        weft_task *task = bridge_of(&p, i % 2);
+        uint64_t sent = peer_stuff(from, 0, 4 * MOST);
+        ASSERT_LE(sent, 2 * MOST);
+        weft_cancel(task);
+        ASSERT_OK(weft_join(task, &r));
+        ASSERT_EQ(r, -ECANCELED);
+        weft_close(p.a);
+        weft_close(p.b);
+        ASSERT_EQ(peer_drain(to, 0), p.ab);
+        ASSERT_LE(p.ab, sent);
+        ASSERT_EQ(p.ba, 0);
+        ASSERT_OK(close(from));
+        ASSERT_OK(close(to));
+    }
+    weft_close(gate.listener);
+}
+
+TEST(bounds_of_a_bridge_between_two_peers)
+{
+    crew_each(between);
+}

@@ -36,7 +36,10 @@ static void make(struct estate *e)
     ASSERT_GE(event, 0);
     ASSERT_OK(weft_fd_open(event, &e->event));
     ASSERT_OK(weft_signal_open(SIGUSR1, &e->signal));
-    ASSERT_OK(weft_proc_start(&(weft_proc_opts){.argv = argv, .to_in = &to_cat}, &e->proc));
+    e->proc = NULL;
+    int r = weft_proc_start(&(weft_proc_opts){.argv = argv, .to_in = &to_cat}, &e->proc);
+    if (r == -ENOSYS) return; /* under Valgrind: it knows no descriptors of processes */
+    ASSERT_OK(r);
     weft_close(to_cat); /* with that it ends */
 }
 
@@ -110,6 +113,7 @@ static int outlives(struct guests *g)
 {
     int status = -1;
     begins(g);
+    if (!g->e->proc) return 0;
     int r = weft_proc_wait(g->e->proc, &status);
     return r < 0 ? r : status;
 }
@@ -179,7 +183,7 @@ static void all_are_the_parents(struct estate *e)
     CHILD_NEEDS(weft_fd_writable(e->event) == -ECHILD);
     CHILD_NEEDS(weft_fd_take(e->event) == -ECHILD);
     CHILD_NEEDS(weft_signal_wait(e->signal) == -ECHILD);
-    CHILD_NEEDS(weft_proc_wait(e->proc, NULL) == -ECHILD);
+    if (e->proc) CHILD_NEEDS(weft_proc_wait(e->proc, NULL) == -ECHILD);
 }
 
 /* Nothing is opened on the parent's runtime. */

@@ -78,7 +78,7 @@ static inline uint64_t peer_stuff(int fd, uint64_t from, uint64_t most)
 {
     unsigned char buf[4096];
     uint64_t at = from;
-    for (int full = 0; full < 200 && at - from < most;) {
+    for (int full = 0; full < 100 && at - from < most;) {
         town_fill(buf, sizeof buf, at);
         ssize_t n = send(fd, buf, sizeof buf, MSG_NOSIGNAL | MSG_DONTWAIT);
         ASSERT(n > 0 || errno == EAGAIN);
