@@ -118,15 +118,11 @@ static int client(weft_stream *c)
 static int serve(const char *where)
 {
     weft_listener *l;
-    weft_addr at;
     char text[WEFT_ADDR_TEXT];
     int r = weft_tcp_listen_with(&(weft_net_opts){.send_bytes = SEND_BYTES}, where, &l);
     if (r < 0) return r;
-    if (weft_listener_addr(l, &at) == 0) {
-        (void)weft_addr_print(&at, text, sizeof text);
-        printf("listening at %s\n", text);
-        (void)fflush(stdout);
-    }
+    if (weft_listener_print(l, text, sizeof text) > 0) printf("listening at %s\n", text);
+    (void)fflush(stdout);
     WEFT_SCOPE(clients)
     {
         weft_stream *c;

@@ -22,36 +22,22 @@ static int client(weft_stream *c)
                : (int)n; /* a client that is gone is no failure of ours */
 }
 
-/* Clients are on their own: when app has returned they are cancelled and waited for. */
-static int serve(weft_listener *l)
-{
-    weft_stream *c;
-    int r;
-    while ((r = weft_accept(l, &c)) >= 0) {
-        weft_task *t = weft_go(client, c);
-        if (t) {
-            (void)weft_detach(t);
-        } else {
-            weft_close(c); /* a spawn that fails took nothing */
-        }
-    }
-    return r;
-}
-
 static int app(int argc, char **argv)
 {
     weft_listener *l;
-    weft_addr at;
-    char text[WEFT_ADDR_TEXT];
+    char where[WEFT_ADDR_TEXT];
     int r = weft_tcp_listen(argc > 1 ? argv[1] : "127.0.0.1:5555", &l);
     if (r < 0) return r;
 
-    if (weft_listener_addr(l, &at) == 0) {
-        (void)weft_addr_print(&at, text, sizeof text);
-        printf("listening at %s\n", text);
-        (void)fflush(stdout);
-    }
-    r = serve(l);
+    if (weft_listener_print(l, where, sizeof where) > 0) printf("listening at %s\n", where);
+    (void)fflush(stdout);
+    WEFT_SCOPE(clients)
+    {
+        weft_stream *c;
+        while ((r = weft_accept(l, &c)) >= 0)
+            if (weft_go_in(clients, client, c) < 0)
+                weft_close(c); /* a spawn that fails took nothing */
+    } /* waits for the clients, who were told what app was told */
     weft_close(l);
     return r == -ECANCELED ? 0 : r; /* SIGINT: clean exit */
 }

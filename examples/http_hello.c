@@ -208,15 +208,11 @@ static int client(weft_stream *stream)
 static int app(int argc, char **argv)
 {
     weft_listener *l;
-    weft_addr at;
-    char text[WEFT_ADDR_TEXT];
+    char where[WEFT_ADDR_TEXT];
     int r = weft_tcp_listen(argc > 1 ? argv[1] : "127.0.0.1:8080", &l);
     if (r < 0) return r;
-    if (weft_listener_addr(l, &at) == 0) {
-        (void)weft_addr_print(&at, text, sizeof text);
-        printf("listening at %s\n", text);
-        (void)fflush(stdout);
-    }
+    if (weft_listener_print(l, where, sizeof where) > 0) printf("listening at %s\n", where);
+    (void)fflush(stdout);
     WEFT_SCOPE(clients, .limit = CLIENTS)
     {
         weft_stream *c;

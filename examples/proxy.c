@@ -55,18 +55,15 @@ static int app(int argc, char **argv)
 {
     weft_listener *l;
     weft_addr at;
-    char text[WEFT_ADDR_TEXT];
+    char where[WEFT_ADDR_TEXT];
     if (argc != 3 || weft_addr_parse(argv[2], &at) < 0) {
         (void)fprintf(stderr, "usage: %s LISTEN CONNECT\n", argv[0]);
         return -EINVAL;
     }
     int r = weft_tcp_listen(argv[1], &l);
     if (r < 0) return r;
-    if (weft_listener_addr(l, &at) == 0) {
-        (void)weft_addr_print(&at, text, sizeof text);
-        printf("listening at %s\n", text);
-        (void)fflush(stdout);
-    }
+    if (weft_listener_print(l, where, sizeof where) > 0) printf("listening at %s\n", where);
+    (void)fflush(stdout);
     WEFT_SCOPE(clients)
     {
         weft_stream *c;

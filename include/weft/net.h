@@ -70,11 +70,14 @@ WEFT_API int weft_tcp_listen_with(const weft_net_opts *opts, const char *address
 WEFT_API int weft_unix_listen_with(const weft_net_opts *opts, const char *path,
                                    weft_listener **into);
 
-/* A listener of a socket that the program has, which listens already: of a service manager. Takes fd if it succeeds. Returns as above; -ENOTSOCK. */
+/* A listener of a socket that the program has, which listens already: of a service manager. Takes fd if it succeeds. One of packets is for
+ * weft_packet_accept (unix.h). Returns as above; -ENOTSOCK; -EOPNOTSUPP: a socket of datagrams; -EINVAL, too, if it does not listen. */
 WEFT_API int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listener **into);
 
 /* Its own address. Returns 0; -EINVAL. */
 WEFT_API int weft_listener_addr(const weft_listener *listener, weft_addr *into);
+/* The same as text, cut at `bytes`: weft_addr_print of it. Returns the whole length; -EINVAL. */
+WEFT_API int weft_listener_print(const weft_listener *listener, char *into, size_t bytes);
 WEFT_API int weft_listener_fd(const weft_listener *listener); /* borrowed */
 
 /* weft_accept(listener, &stream): wait for the next connection. Gives a stream. Any number may accept at once. Cancel-safe: given up, it has taken none.

@@ -39,7 +39,7 @@ static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uin
 }
 
 /* With the word as it was, and as it is: whose wait is over by that? Urgent data is awaited among readers, beside
- * those that want any: it always wakes. */
+ * those that want any, and so is the end by who waits for it alone: both always wake. */
 static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t is, uint32_t generation,
                  struct weft__wake_chain *chain)
 {
@@ -47,7 +47,8 @@ static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t is, uint32_t 
     for (int side = 0; side < WEFT__SIDES; side++) {
         uint64_t bits = weft__ready_bits((enum weft__side)side);
         bool begins = is_ready(is, bits) && !is_ready(was, bits);
-        if (side == WEFT__SIDE_READ && (fresh & WEFT__READY_URGENT)) begins = true;
+        if (side == WEFT__SIDE_READ && (fresh & (WEFT__READY_URGENT | WEFT__READY_READ_END)))
+            begins = true;
         if (begins) give_side_turns(slot, (enum weft__side)side, generation, chain);
     }
 }

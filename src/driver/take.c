@@ -15,7 +15,7 @@ uint64_t weft__ready_of(uint32_t events)
     uint64_t bits = 0;
     if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
     if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;
-    if (events & EPOLLPRI) bits |= WEFT__READY_URGENT;
+    if (events & (EPOLLPRI | EPOLLERR)) bits |= WEFT__READY_URGENT;
     if (events & EPOLLRDHUP) bits |= WEFT__READY_READ_END;
     if (events & EPOLLHUP) bits |= WEFT__READY_READ_END | WEFT__READY_WRITE_END;
     return bits;

@@ -7,7 +7,7 @@
  * known by their signs: the peer has sent its end (the end comes behind the data, and no edge does), urgent data (a read stops at its
  * mark), a message with descriptors in it on a Unix socket (a read stops behind it). Of descriptors that are neither socket nor pipe a
  * short read says nothing: a terminal gives a line for each.
- *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI    URGENT
+ *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI, EPOLLERR   URGENT
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not
  * connected yet reports it, too.

@@ -67,6 +67,7 @@ static ssize_t try_side(struct weft__fdslot *slot, struct trying *t, int for_wha
 
 #define READS  (WEFT__READY_READ | WEFT__READY_READ_END)
 #define WRITES (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
+#define URGENT (WEFT__READY_URGENT | WEFT__READY_READ_END) /* behind the end nothing urgent comes */
 
 static ssize_t try_read(struct weft__fdslot *slot, struct weft__op *op, void *arg)
 {
@@ -84,13 +85,13 @@ static ssize_t try_write(struct weft__fdslot *slot, struct weft__op *op, void *a
 static ssize_t try_urgent(struct weft__fdslot *slot, struct weft__op *op, void *arg)
 {
     (void)op;
-    return try_side(slot, arg, WEFT__FD_PRI, WEFT__READY_URGENT);
+    return try_side(slot, arg, WEFT__FD_PRI, URGENT);
 }
 
 static const struct weft__op_kind kinds[] = {
     [WEFT_FD_READ] = {WEFT__SIDE_READ, WEFT__USE_SHARED, READS, try_read, false},
     [WEFT_FD_WRITE] = {WEFT__SIDE_WRITE, WEFT__USE_SHARED, WRITES, try_write, false},
-    [WEFT_FD_URGENT] = {WEFT__SIDE_READ, WEFT__USE_SHARED, WEFT__READY_URGENT, try_urgent, false},
+    [WEFT_FD_URGENT] = {WEFT__SIDE_READ, WEFT__USE_SHARED, URGENT, try_urgent, false},
 };
 
 static weft_poll poll_side(weft_fd *w, enum weft_fd_side side, struct trying *t, struct weft_io *io,

@@ -10,14 +10,13 @@
  */
 #include "driver/op.h"
 #include "io/fdstream.h"
+#include "net/pause.h"
 #include "net/race.h"
 #include "net/sock.h"
 #include "sync/leaf.h"
 #include "sys/fd.h"
 #include "sys/socket.h"
 #include "task/call.h"
-
-#include <weft/time.h>
 
 #include <errno.h>
 
@@ -132,15 +131,9 @@ int weft__tcp_connect(const char *address, weft_stream **into)
 
 /* ---- Unix ---- */
 
-#define PAUSE_NS        INT64_C(1000000)
-#define PAUSE_DOUBLINGS 6
-
-_Static_assert(sizeof(struct weft_sleep) <= sizeof(((struct weft_unix_connect *)0)->weft__pause),
-               "it fits");
-
 static struct weft_sleep *pause_of(struct weft_unix_connect *f)
 {
-    return (struct weft_sleep *)(void *)f->weft__pause;
+    return WEFT__PAUSE_OF(f);
 }
 
 /* `fd` is the socket, + 1 in the frame, so that zero is none. */
@@ -176,8 +169,7 @@ static int unix_opens(struct weft_unix_connect *f, const struct weft__address *a
 /* The listener's queue is full. */
 static void unix_pauses(struct weft_unix_connect *f)
 {
-    *pause_of(f) = (struct weft_sleep){.ns = PAUSE_NS << f->weft__tries};
-    if (f->weft__tries < PAUSE_DOUBLINGS) f->weft__tries++;
+    weft__pause_begin(pause_of(f), &f->weft__tries);
     f->weft__at = WEFT__LEAF_WAITS;
 }
 

@@ -104,11 +104,14 @@ int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listener **into)
 {
     static const weft_net_opts none;
     struct weft__address addr;
+    bool packets = false;
     if (!into) return -EINVAL;
-    int r = weft__socket_local(fd, &addr);
+    int r = weft__socket_listens(fd, &packets);
+    if (r == 0) r = weft__socket_local(fd, &addr);
     if (r == 0) r = weft__fd_unblock(fd);
-    if (r < 0) return r;
-    return new_listener(opts ? opts : &none, fd, weft__address_port(&addr) >= 0, into);
+    if (r == 0) r = new_listener(opts ? opts : &none, fd, weft__address_port(&addr) >= 0, into);
+    if (r == 0) weft__listening_of(weft__listener_slot(*into))->packets = packets;
+    return r;
 }
 
 /* ---- asking, closing ---- */
@@ -117,6 +120,13 @@ int weft_listener_addr(const weft_listener *listener, weft_addr *into)
 {
     if (!listener || !into) return -EINVAL;
     return weft__socket_local(weft_listener_fd(listener), weft__addr_inside(into));
+}
+
+int weft_listener_print(const weft_listener *listener, char *into, size_t bytes)
+{
+    weft_addr addr;
+    int r = weft_listener_addr(listener, &addr);
+    return r < 0 ? r : weft_addr_print(&addr, into, bytes);
 }
 
 int weft_listener_fd(const weft_listener *listener)

@@ -32,7 +32,8 @@ int weft__fd_has_readiness(int fd)
 int weft__fd_ready(int fd, int for_what)
 {
     short asked = (for_what & WEFT__FD_IN ? POLLIN | POLLRDHUP : 0) |
-                  (for_what & WEFT__FD_OUT ? POLLOUT : 0) | (for_what & WEFT__FD_PRI ? POLLPRI : 0);
+                  (for_what & WEFT__FD_OUT ? POLLOUT : 0) |
+                  (for_what & WEFT__FD_PRI ? POLLPRI | POLLRDHUP : 0);
     struct pollfd look = {.fd = fd, .events = asked};
     int r;
     do {
@@ -42,9 +43,10 @@ int weft__fd_ready(int fd, int for_what)
     if (r < 0) return r;
     short got = look.revents;
     if (got & POLLNVAL) return -EBADF;
-    if (got & (POLLERR | POLLHUP)) return for_what & (WEFT__FD_IN | WEFT__FD_OUT);
-    return (got & (POLLIN | POLLRDHUP) ? WEFT__FD_IN : 0) | (got & POLLOUT ? WEFT__FD_OUT : 0) |
-           (got & POLLPRI ? WEFT__FD_PRI : 0);
+    if (got & (POLLERR | POLLHUP)) return for_what;
+    return for_what &
+           ((got & (POLLIN | POLLRDHUP) ? WEFT__FD_IN : 0) | (got & POLLOUT ? WEFT__FD_OUT : 0) |
+            (got & (POLLPRI | POLLRDHUP) ? WEFT__FD_PRI : 0));
 }
 
 int weft__fd_unblock(int fd)

@@ -113,6 +113,24 @@ bool weft__socket_is_stream(int fd)
     return r == 0 && type == SOCK_STREAM;
 }
 
+static int about(int fd, int name, int *into)
+{
+    socklen_t bytes = sizeof(*into);
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, getsockopt(fd, SOL_SOCKET, name, into, &bytes));
+}
+
+int weft__socket_listens(int fd, bool *packets)
+{
+    int type = 0;
+    int listens = 0;
+    int r = about(fd, SO_TYPE, &type);
+    if (r == 0) r = about(fd, SO_ACCEPTCONN, &listens);
+    if (r < 0) return r;
+    if (type != SOCK_STREAM && type != SOCK_SEQPACKET) return -EOPNOTSUPP;
+    *packets = type == SOCK_SEQPACKET;
+    return listens ? 0 : -EINVAL;
+}
+
 /* ---- options ---- */
 
 static const struct {

@@ -58,6 +58,10 @@ int weft__socket_shutdown(int fd, enum weft__socket_half half);
 /* Bytes, and no messages that have ends? */
 bool weft__socket_is_stream(int fd);
 
+/* Does it take connections? *packets: they are messages in order (SOCK_SEQPACKET), no bytes.
+ * Returns 0; -EINVAL: it does not listen; -EOPNOTSUPP: its kind never does; -ENOTSOCK; -EBADF. */
+int weft__socket_listens(int fd, bool *packets);
+
 /* The error that the socket has kept, taken out of it. Returns 0: none; or it. */
 int weft__socket_error(int fd);
 

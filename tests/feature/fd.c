@@ -185,6 +185,83 @@ TEST(fd_hears_urgent_data)
     crew_each(urgent);
 }
 
+struct urgently {
+    WEFT_FRAME(int);
+    weft_fd *w;
+    struct weft_fd_wait wait;
+};
+static weft_async(urgently)
+{
+    weft_begin;
+    weft_await(f->wait, weft_fd_wait, f->w, WEFT_FD_URGENT);
+    weft_return(f->wait.ret);
+    weft_end;
+}
+
+/* How a peer goes: it says that it writes no more, it closes, it resets, with data of its own unread or not. */
+static void leave(weft_stream *s, int how)
+{
+    if (how == 0) {
+        ASSERT_OK(weft_shutdown(s));
+        return;
+    }
+    if (how == 2) ASSERT_OK(weft_sock_set(s, WEFT_SOCK_LINGER_S, 0));
+    weft_close(s);
+}
+
+/* Nothing urgent can come any more, so who waits for it is told; also beside data that nobody has read. */
+static void urgent_ends(struct crew *crew)
+{
+    (void)crew;
+    for (int i = 0; i < 12; i++) {
+        weft_stream *pair[2];
+        weft_fd *w;
+        int r = 1;
+        int how = i % 3;
+        town_pair(TOWN_TCP, pair);
+        ASSERT_OK(weft_fd_open(dup(weft_stream_fd(pair[1])), &w));
+        if (i / 6) ASSERT_EQ(weft_write_all(pair[0], "ab", 2), 2);
+        weft_task *task = i / 3 % 2 ? weft_spawn(urgently, w) : weft_go(waits_urgent, w);
+        const struct weft__fdslot *slot = (const struct weft__fdslot *)(const void *)w;
+        CREW_UNTIL(load_relaxed(&slot->users) == WEFT__USE_SHARED); /* relaxed: it has begun */
+        leave(pair[0], how);
+        ASSERT_OK(weft_join(task, &r));
+        ASSERT_OK(r);
+        ASSERT_OK(weft_fd_wait(w, WEFT_FD_URGENT)); /* and again */
+        weft_close(w);
+        weft_close(pair[1]);
+        if (how == 0) weft_close(pair[0]);
+    }
+}
+
+TEST(fd_waits_for_urgent_data_end_with_the_peer)
+{
+    crew_each(urgent_ends);
+}
+
+/* An error counts, too: a pipe that nobody reads any more. */
+static void urgent_fails(struct crew *crew)
+{
+    int ends[2];
+    weft_fd *w;
+    int r = 1;
+    (void)crew;
+    ASSERT_OK(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+    ASSERT_OK(weft_fd_open(ends[1], &w));
+    weft_task *task = weft_spawn(urgently, w);
+    const struct weft__fdslot *slot = (const struct weft__fdslot *)(const void *)w;
+    CREW_UNTIL(load_relaxed(&slot->users) == WEFT__USE_SHARED); /* relaxed: it has begun */
+    ASSERT_OK(close(ends[0]));
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_OK(r);
+    weft_close(w);
+}
+
+TEST(fd_waits_for_urgent_data_end_with_an_error)
+{
+    crew_each(urgent_fails);
+}
+
 /* ---- what cannot be, and what is over ---- */
 
 static void refuses(struct crew *crew)

@@ -292,6 +292,12 @@ static void options(struct crew *crew)
     ASSERT_OK(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l));
     ASSERT_OK(weft_listener_addr(l, &addr));
     (void)weft_addr_print(&addr, text, sizeof text);
+    char same[WEFT_ADDR_TEXT];
+    ASSERT_EQ(weft_listener_print(l, same, sizeof same), (int)strlen(text));
+    ASSERT_STR(same, text);
+    ASSERT_EQ(weft_listener_print(l, same, 4), (int)strlen(text)); /* cut */
+    ASSERT_STR(same, "127");
+    ASSERT_EQ(weft_listener_print(NULL, same, sizeof same), -EINVAL);
     ASSERT_OK(weft_tcp_listen_with(&opts, text, &twin)); /* shares the port */
     weft_close(twin);
     ASSERT_OK(weft_tcp_connect(text, &a));
@@ -457,6 +463,65 @@ static void of_fds(struct crew *crew)
     weft_close(a);
     weft_close(b);
     ASSERT_EQ(weft_listener_of_fd(NULL, 0, NULL), -EINVAL);
+}
+
+/* What does not take connections is no listener: an accept would try for ever. The descriptor stays the program's. */
+static void not_listening(struct crew *crew)
+{
+    static const struct {
+        int family, type, answer;
+    } kinds[] = {
+        {AF_INET, SOCK_DGRAM, -EOPNOTSUPP}, {AF_UNIX, SOCK_DGRAM, -EOPNOTSUPP},
+        {AF_INET, SOCK_STREAM, -EINVAL},    {AF_UNIX, SOCK_STREAM, -EINVAL},
+        {AF_UNIX, SOCK_SEQPACKET, -EINVAL},
+    };
+    weft_listener *l;
+    int fds[2];
+    (void)crew;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        int fd = socket(kinds[i].family, kinds[i].type | SOCK_CLOEXEC, 0);
+        ASSERT_GE(fd, 0);
+        ASSERT_EQ(weft_listener_of_fd(NULL, fd, &l), kinds[i].answer);
+        ASSERT_OK(close(fd));
+    }
+    ASSERT_OK(pipe(fds));
+    ASSERT_EQ(weft_listener_of_fd(NULL, fds[0], &l), -ENOTSOCK);
+    ASSERT_OK(close(fds[0]));
+    ASSERT_OK(close(fds[1]));
+    ASSERT_EQ(weft_listener_of_fd(NULL, -1, &l), -EBADF);
+}
+
+TEST(net_a_listener_is_a_socket_that_listens)
+{
+    crew_each(not_listening);
+}
+
+/* A listener of packets that the program has is one: it gives no streams. */
+static void packets_of_fd(struct crew *crew)
+{
+    char path[100];
+    weft_listener *made, *l;
+    weft_stream *s;
+    weft_dgram *a, *b;
+    char c[4];
+    (void)snprintf(path, sizeof path, "@weft-packets-%d-%d", (int)getpid(), crew->workers);
+    ASSERT_OK(weft_packet_listen(path, &made));
+    ASSERT_OK(weft_listener_of_fd(NULL, dup(weft_listener_fd(made)), &l));
+    weft_close(made);
+    ASSERT_OK(weft_packet_connect(path, &a));
+    ASSERT_EQ(weft_accept(l, &s), -EOPNOTSUPP);
+    ASSERT_OK(weft_packet_accept(l, &b));
+    ASSERT_EQ(weft_dgram_send(a, "ab", 2), 2);
+    ASSERT_EQ(weft_dgram_send(a, "c", 1), 1);
+    ASSERT_EQ(weft_dgram_recv(b, c, sizeof c), 2);
+    weft_close(a);
+    weft_close(b);
+    weft_close(l);
+}
+
+TEST(net_packets_of_a_descriptor_of_the_program)
+{
+    crew_each(packets_of_fd);
 }
 
 TEST(net_of_descriptors_of_the_program)
