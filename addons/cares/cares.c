@@ -366,24 +366,25 @@ static bool side_looks(struct query *q, struct socket *s, struct side *side,
     return side->ready || q->error;
 }
 
-static void free_if_over(struct socket **link)
+static bool is_over(const struct socket *s)
 {
-    struct socket *s = *link;
-    if (s->watch || s->in.waits || s->out.waits) return;
-    *link = s->next;
-    free(s);
+    return !s->watch && !s->in.waits && !s->out.waits;
 }
 
 /* All of them: which are ready, which have settled and can go. True: at least one is ready. */
 static bool sockets_look(struct query *q, weft_cx *cx, bool begin)
 {
     bool any = false;
-    for (struct socket **link = &q->sockets; *link;) {
-        struct socket *s = *link;
+    struct socket **link = &q->sockets;
+    for (struct socket *s; (s = *link);) {
         any |= side_looks(q, s, &s->in, WEFT_FD_READ, cx, begin);
         any |= side_looks(q, s, &s->out, WEFT_FD_WRITE, cx, begin);
-        free_if_over(link);
-        if (*link == s) link = &s->next;
+        if (is_over(s)) {
+            *link = s->next;
+            free(s);
+        } else {
+            link = &s->next;
+        }
     }
     return any;
 }
