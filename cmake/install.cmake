@@ -14,6 +14,13 @@ if(WEFT_SHARED)
   install(EXPORT weftShared NAMESPACE weft:: DESTINATION ${package_dir} COMPONENT development)
 endif()
 
+# Optional components (addons/), one package each.
+foreach(addon ${WEFT_ADDONS})
+  install(TARGETS weft_${addon} EXPORT weftAddon_${addon} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${addon})
+  install(EXPORT weftAddon_${addon} NAMESPACE weft:: DESTINATION ${package_dir} COMPONENT ${addon})
+  install(DIRECTORY addons/${addon}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${addon})
+endforeach()
+
 configure_package_config_file(cmake/weftConfig.cmake.in ${PROJECT_BINARY_DIR}/weftConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor version may break what the one before it promised.
@@ -36,3 +43,8 @@ else()
 endif()
 configure_file(cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${pc_dir} COMPONENT development)
+foreach(addon ${WEFT_ADDONS})
+  set(pc_requires "${WEFT_${addon}_MODULE}")
+  configure_file(cmake/weft-addon.pc.in ${PROJECT_BINARY_DIR}/weft-${addon}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/weft-${addon}.pc DESTINATION ${pc_dir} COMPONENT ${addon})
+endforeach()

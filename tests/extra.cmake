@@ -36,7 +36,7 @@ set(package ${CMAKE_CURRENT_SOURCE_DIR}/package)
 weft_script_test(NAME dev_script LABEL package COMMAND sh ${package}/dev.sh ${PROJECT_SOURCE_DIR}/dev)
 weft_script_test(NAME documents LABEL package COMMAND sh ${package}/docs.sh ${PROJECT_SOURCE_DIR})
 weft_script_test(NAME public_headers LABEL package
-  COMMAND sh ${package}/headers.sh ${PROJECT_SOURCE_DIR}/include ${CMAKE_C_COMPILER})
+  COMMAND sh ${package}/headers.sh ${PROJECT_SOURCE_DIR}/include ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/addons/cares/include)
 weft_script_test(NAME fiber_cross LABEL package COMMAND sh ${package}/fiber_cross.sh ${PROJECT_SOURCE_DIR})
 weft_script_test(NAME tools LABEL package NEEDS WEFT_PYTHON
   COMMAND ${WEFT_PYTHON} -B -m unittest discover -s ${PROJECT_SOURCE_DIR}/tools -p "*_test.py")
@@ -44,6 +44,11 @@ if(WEFT_SHARED)
   weft_script_test(NAME exported_symbols LABEL package NEEDS CMAKE_NM
     COMMAND sh ${package}/symbols.sh ${CMAKE_NM} $<TARGET_FILE:weft_shared> ${PROJECT_SOURCE_DIR}/src/weft.map)
 endif()
+if(WEFT_SHARED)
+  set(core $<TARGET_FILE:weft_shared>)
+endif()
+weft_script_test(NAME addons LABEL package
+  COMMAND sh ${package}/addons.sh ${CMAKE_COMMAND} ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_GENERATOR} ${core})
 weft_script_test(NAME lto LABEL package
   COMMAND sh ${package}/lto.sh ${CMAKE_COMMAND} ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_GENERATOR})
 if(WEFT_SHARED AND WEFT_INSTALL)

@@ -66,7 +66,9 @@ WEFT_API int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, siz
 
 /* Close it: sends are refused from now on, with -EPIPE, also those that wait; what was sent before is still received, and so is
  * what permits send (weft_reserve); then receivers are answered 0. Never waits. Context: anywhere, any thread.
- * Returns 0; -EALREADY: it was closed; -EINVAL for NULL. */
+ * Either side may close it, and both may come to it at once: so to be the second is no mistake to be reported, and of all who close
+ * it exactly one is answered 0.
+ * Returns 0; -EALREADY: it was closed, or is a oneshot that has its message; -EINVAL for NULL. */
 WEFT_API int weft__chan_close(weft_chan *chan);
 
 /* Takes the channel, with the messages left in it. Nobody may be using it but those whose operation has been

@@ -90,9 +90,10 @@ weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,
     if (!op->as) {
         if (cx->why)
             return weft__told_yields(cx) ? WEFT_PENDING : answers(ret, weft_cx_cancelled(cx));
-        if (!weft__leaf_may(cx)) return WEFT_PENDING;
         int r = begins(slot, op, kind);
         if (r < 0) return answers(ret, r);
+        /* Entered before it lets others run: they may close the slot, which must not become another's meanwhile. */
+        if (!weft__leaf_may(cx)) return cx->probe ? withdraws(slot, op) : WEFT_PENDING;
     } else if (cx->why) {
         if (op->waits) weft__fdslot_give_up(slot, kind->side, &op->waiter);
         return settles(slot, op, ret, weft_cx_cancelled(cx));

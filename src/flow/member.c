@@ -34,23 +34,11 @@ void weft__member_watch(struct weft__member *member)
     if (join == WEFT__JOIN_READY) weft__foreign_unref(&member->foreign);
 }
 
-/* The right to enqueue it is ours. */
-static void chain_add(struct weft__wake_chain *chain, struct weft_task *task)
-{
-    store_relaxed(&task->link, NULL); /* relaxed, both: the push publishes them */
-    if (chain->last) {
-        store_relaxed(&chain->last->link, task);
-    } else {
-        chain->first = task;
-    }
-    chain->last = task;
-    chain->count++;
-}
-
 void weft__member_cancel(struct weft__member *member, int why, struct weft__wake_chain *chain)
 {
     struct weft_task *task = member->task;
-    if (weft__state_cancel_for(task, why) == WEFT__STATE_ENQUEUE) chain_add(chain, task);
+    if (weft__state_cancel_for(task, why) == WEFT__STATE_ENQUEUE)
+        weft__wake_chain_add(chain, task); /* the right to enqueue it is ours */
 }
 
 /* The low bytes come first on the machines we run on, and the sign fills the rest. */

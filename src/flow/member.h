@@ -18,6 +18,10 @@
  * Pairs: those of task/join.h and task/waker.h.
  * Rejected: a wrapper around the member's body (it tells before the task is complete, and stands between a console and the frame); a
  * hook at the end of every task; a node on the heap.
+ * Rejected, too: one mechanism with a scope's children (sync/kin.h). A child of a scope has neither handle nor result to be taken out: it is counted
+ * under the scope's lock before its block goes, by whoever polls it, and has no joiner at all, which is what makes it cheap; a member lives on behind its
+ * end, as a handle with a result, until somebody takes it. As members, children would pay a join word and a reference each; as kin, members would
+ * need both of those beside the lock. Neither has a word of its own to be proven: what they share is the state word's and the join word's.
  */
 #ifndef WEFT_FLOW_MEMBER_H
 #define WEFT_FLOW_MEMBER_H

@@ -222,9 +222,12 @@ static weft_poll polls(struct duplex *d, struct half *h, int way, struct weft_io
     }
     if (!m->begun) {
         if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
-        if (!cx->why && !weft__leaf_may(cx)) return WEFT_PENDING;
         *ret = cx->why ? weft_cx_cancelled(cx) : begins(d, h, way, m);
         if (*ret < 0) return WEFT_READY;
+        if (!weft__leaf_may(cx)) { /* it holds its end while others run, who may close that */
+            if (cx->probe) (void)settles(d, h, way, m, ret, 0);
+            return WEFT_PENDING;
+        }
     }
     weft_poll answer = moves(d, h, way, m, iov, count, flags, cx, ret);
     *done = m->done;

@@ -4,11 +4,16 @@
  *
  * The query is an owning job (weft/blocking.h) in the runtime's lane of names: it lies on the heap with copies of all that it needs. Given up, the frame leaves it
  * to its thread, which frees it when the system has answered at last.
+ * Where another resolver is in use (net/resolver.h), it is asked for hosts that are no numbers; a service by name is still the system's to know:
+ *     SYSTEM     the lane: host and service
+ *     SERVICE    the lane: what the number of the service is; then HOST
+ *     HOST       the resolver
  * Rejected: a resolver of our own (it would have to know all that the system's does: hosts, search lists, mDNS, what a container has put there).
  */
 #include <weft/dns.h>
 
 #include "base/alloc.h"
+#include "net/resolver.h"
 #include "sync/leaf.h"
 #include "sys/resolve.h"
 #include "task/call.h"
@@ -60,6 +65,8 @@ static int64_t lookup_run(struct lookup *l)
 
 /* ---- the frame ---- */
 
+enum stage { SYSTEM, SERVICE, HOST };
+
 static weft_poll ends(struct weft_resolve *f, int ret)
 {
     f->weft__at = 0;
@@ -83,19 +90,10 @@ static struct weft__query query_of(const struct weft_resolve *f)
 }
 
 /* PENDING: the job is written, and waits to be begun. */
-static weft_poll begins(struct weft_resolve *f)
+static weft_poll job_begins(struct weft_resolve *f, const struct weft__query *q,
+                            struct weft_lane *lane)
 {
-    struct weft__address_list *list = NULL;
-    struct weft__query q = query_of(f);
-    weft_rt *rt = f->opts ? f->opts->rt : NULL;
-    int r = weft__resolve_numbers(&q, &list);
-    if (r != -EAGAIN) return gives(f, list, r);
-    struct weft_lane *lane = weft__lane_of_names(rt);
-    if (!lane) { /* a plain thread, which may block */
-        r = weft__resolve(&q, &list);
-        return gives(f, list, r);
-    }
-    struct lookup *l = lookup_new(&q);
+    struct lookup *l = lookup_new(q);
     if (!l) return ends(f, -ENOMEM);
     f->weft__lookup = l;
     f->weft__job = (struct weft_blocking){
@@ -108,7 +106,59 @@ static weft_poll begins(struct weft_resolve *f)
     return WEFT_PENDING;
 }
 
-static weft_poll goes_on(struct weft_resolve *f, weft_cx *cx)
+static weft_poll host_begins(struct weft_resolve *f)
+{
+    f->weft__stage = HOST;
+    f->weft__lookup = weft__resolver_begin(f->weft__resolver, f->host, f->opts);
+    if (!f->weft__lookup) return ends(f, -ENOMEM);
+    f->weft__at = WEFT__LEAF_WAITS;
+    return WEFT_PENDING;
+}
+
+/* Takes a list whose first address has the port. */
+static void keep_port(struct weft_resolve *f, struct weft__address_list *list)
+{
+    f->weft__port = weft__address_port(&list->addr[0]);
+    weft__free(list);
+}
+
+/* Not of the system: its lane is for a service by name alone, beside a host that asks nobody. */
+static weft_poll resolver_begins(struct weft_resolve *f, struct weft_lane *lane)
+{
+    struct weft__address_list *list = NULL;
+    struct weft__query q = query_of(f);
+    q.host = "127.0.0.1";
+    q.family = WEFT__FAMILY_ANY;
+    int r = weft__resolve_numbers(&q, &list);
+    if (r == -EAGAIN) {
+        f->weft__stage = SERVICE;
+        return job_begins(f, &q, lane);
+    }
+    if (r < 0) return ends(f, r);
+    keep_port(f, list);
+    return host_begins(f);
+}
+
+/* PENDING: somebody is to be asked. */
+static weft_poll begins(struct weft_resolve *f)
+{
+    struct weft__address_list *list = NULL;
+    struct weft__query q = query_of(f);
+    weft_rt *rt = f->opts ? f->opts->rt : NULL;
+    int r = weft__resolve_numbers(&q, &list);
+    if (r != -EAGAIN) return gives(f, list, r);
+    struct weft_lane *lane = weft__lane_of_names(rt);
+    if (!lane) { /* a plain thread, which may block */
+        r = weft__resolve(&q, &list);
+        return gives(f, list, r);
+    }
+    f->weft__stage = SYSTEM;
+    f->weft__resolver = weft__resolver_of(f->opts);
+    if (!f->weft__resolver || weft__resolve_is_number(f->host)) return job_begins(f, &q, lane);
+    return resolver_begins(f, lane);
+}
+
+static weft_poll job_goes_on(struct weft_resolve *f, weft_cx *cx)
 {
     if (weft_blocking_poll(&f->weft__job, cx) == WEFT_PENDING) return WEFT_PENDING;
     int ret = (int)f->weft__job.ret;
@@ -117,7 +167,27 @@ static weft_poll goes_on(struct weft_resolve *f, weft_cx *cx)
     struct weft__address_list *list = l->found;
     l->found = NULL;
     lookup_free(l);
-    return gives(f, list, ret);
+    if (f->weft__stage == SYSTEM || ret < 0) return gives(f, list, ret);
+    keep_port(f, list);
+    return host_begins(f);
+}
+
+static weft_poll host_goes_on(struct weft_resolve *f, weft_cx *cx)
+{
+    int ret;
+    weft_addr_list *list = NULL;
+    weft_poll answer = weft__resolver_poll(f->weft__lookup, cx, f->weft__port, &ret, &list);
+    return answer == WEFT_PENDING ? WEFT_PENDING
+                                  : gives(f, (struct weft__address_list *)(void *)list, ret);
+}
+
+static weft_poll goes_on(struct weft_resolve *f, weft_cx *cx)
+{
+    if (f->weft__stage != HOST) {
+        weft_poll answer = job_goes_on(f, cx);
+        if (answer == WEFT_READY || f->weft__stage != HOST) return answer;
+    }
+    return host_goes_on(f, cx);
 }
 
 weft_poll weft_resolve_poll(void *frame, weft_cx *cx)

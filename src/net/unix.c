@@ -331,12 +331,14 @@ static weft_poll send_to_begins(struct weft_dgram_send_to *f, weft_cx *cx)
     if (cx->why)
         return weft__told_yields(cx) ? WEFT_PENDING : send_to_answers(f, weft_cx_cancelled(cx));
     if (!sound) return send_to_answers(f, -EINVAL);
-    if (!weft__leaf_may(cx)) return WEFT_PENDING;
     struct weft__fdslot *slot = slot_of(f->dgram);
     int r = weft__driver_is_lost(slot) ? -ECHILD : weft__fdslot_enter(slot, WEFT__USE_SHARED);
     if (r < 0) return send_to_answers(f, r);
     f->weft__at = WEFT__LEAF_WAITS;
-    return send_to_tries(f);
+    if (weft__leaf_may(cx)) return send_to_tries(f);
+    *WEFT__PAUSE_OF(f) =
+        (struct weft_sleep){.ns = 0}; /* entered: others run now, and may close it */
+    return WEFT_PENDING;
 }
 
 weft_poll weft_dgram_send_to_poll(void *frame, weft_cx *cx)

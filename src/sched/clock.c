@@ -5,6 +5,7 @@
 #include "sched/clock.h"
 
 #include "sched/sched.h"
+#include "sys/thread.h"
 
 #include <weft/time.h>
 
@@ -110,10 +111,17 @@ bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit)
     struct weft__clock *clock = &rt->clock;
 
     if (__builtin_expect(!weft__clock_stands(clock), 1)) return false;
-    if (exchange_acquire(&clock->moving, true)) return false; /* [clock-move] with the end below */
+    if (!weft__clock_keep_still(clock)) return false;
     bool moved = move_if_idle(rt, limit);
-    store_release(&clock->moving, false); /* [clock-move] with the beginning: what it has queued */
+    weft__clock_let_move(clock);
     return moved;
+}
+
+/* Whoever moves it just now may have looked before the runtime stopped, and may be rung: it moves nothing, and does not look again. */
+void weft__clock_run_out(struct weft_rt *rt)
+{
+    while (weft__clock_stands(&rt->clock) && earliest(rt) != WEFT__NEVER)
+        if (!weft__clock_move_idle(rt, WEFT__NEVER)) weft__thread_yield();
 }
 
 /* ---- what the program says ---- */

@@ -79,6 +79,22 @@ static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int
  * True: it was moved, or something fired. */
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
 
+/* One at a time moves a clock that stands for being idle; while somebody has this right nobody does. False: another one has it, and who it rings
+ * may not be awake yet. */
+static inline bool weft__clock_keep_still(struct weft__clock *clock)
+{
+    return !exchange_acquire(&clock->moving, true); /* [clock-move] with let_move */
+}
+
+static inline void weft__clock_let_move(struct weft__clock *clock)
+{
+    /* [clock-move] with keep_still: what it has queued, and whom it rang */
+    store_release(&clock->moving, false);
+}
+
+/* Of a runtime that has stopped: to the end of all who sleep on it. */
+void weft__clock_run_out(struct weft_rt *rt);
+
 /* The clock stands, and something has changed that the queues do not show: somebody in the runtime
  * is to look whether it is idle now, before it sleeps on. */
 void weft__clock_nudge(struct weft_rt *rt);

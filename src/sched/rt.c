@@ -254,10 +254,7 @@ static void dismantle(struct weft_rt *rt)
     weft__fork_delist(rt);
     weft__spent_flush_outside(rt);
     weft__unread_done(&rt->unread);
-    while (weft__clock_move_idle(
-        rt,
-        WEFT__NEVER)) { /* one that stands has nobody else to move it for threads that sleep on it */
-    }
+    weft__clock_run_out(rt); /* one that stands has nobody else to move it for its sleepers */
     weft__io_stop(rt);
     parts_done(rt);
 }

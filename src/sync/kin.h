@@ -42,7 +42,8 @@
  * Pairs: [scope-stop] stop -> reason: what was written before the scope was stopped. The rest is the lock's.
  * Rejected: a count without a lock (the list needs one, and whoever takes the count to zero would touch the
  * scope once more to wake); a reference to each child (two more read-modify-writes, and a joiner's word for
- * each); children as watchers; lists by worker (a stop would have to freeze all of them).
+ * each, which is what members of a set need and pay: flow/member.h); children as watchers; lists by worker (a stop would have to freeze
+ * all of them).
  */
 #ifndef WEFT_SYNC_KIN_H
 #define WEFT_SYNC_KIN_H

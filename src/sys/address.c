@@ -186,3 +186,28 @@ int weft__address_port(const struct weft__address *addr)
     memcpy(&in, addr->data, sizeof(in)); /* the port of both lies in the same place */
     return ntohs(in.sin_port);
 }
+
+/* ---- the kernel's own ---- */
+
+int weft__address_of_sockaddr(const void *sockaddr, size_t bytes, struct weft__address *into)
+{
+    sa_family_t family;
+    if (bytes < sizeof(struct sockaddr)) return -EINVAL;
+    memcpy(&family, (const char *)sockaddr + offsetof(struct sockaddr, sa_family), sizeof(family));
+    size_t wanted = family == AF_INET    ? sizeof(struct sockaddr_in)
+                    : family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                         : SIZE_MAX;
+    if (bytes < wanted) return -EINVAL;
+    *into = (struct weft__address){.bytes = (uint32_t)wanted};
+    memcpy(into->data, sockaddr, wanted);
+    return 0;
+}
+
+void weft__address_set_port(struct weft__address *addr, int port)
+{
+    _Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+                       offsetof(struct sockaddr_in6, sin6_port),
+                   "one place for both");
+    in_port_t number = htons((uint16_t)port);
+    memcpy(addr->data + offsetof(struct sockaddr_in, sin_port), &number, sizeof(number));
+}

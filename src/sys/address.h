@@ -36,4 +36,10 @@ int weft__address_print(const struct weft__address *addr, char *into, size_t byt
 /* Its port; -1: it has none. */
 int weft__address_port(const struct weft__address *addr);
 
+/* Of an internet address. */
+void weft__address_set_port(struct weft__address *addr, int port);
+
+/* Of the kernel's struct, with `bytes` of it. Returns 0; -EINVAL: it is none of the internet, or too short. */
+int weft__address_of_sockaddr(const void *sockaddr, size_t bytes, struct weft__address *into);
+
 #endif

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static struct weft__address_list *list_new(size_t count)
+struct weft__address_list *weft__address_list_new(size_t count)
 {
     struct weft__address_list *list =
         weft__alloc(sizeof(*list) + count * sizeof(struct weft__address));
@@ -43,11 +44,17 @@ int weft__resolve_numbers(const struct weft__query *query, struct weft__address_
     if (length >= (int)sizeof(text) || host[0] == '*' || host[0] == '[') return -EAGAIN;
     if (weft__address_parse(text, &addr) < 0) return -EAGAIN;
     if (!fits(&addr, query->family)) return -ENOENT;
-    struct weft__address_list *list = list_new(1);
+    struct weft__address_list *list = weft__address_list_new(1);
     if (!list) return -ENOMEM;
     list->addr[0] = addr;
     *into = list;
     return 0;
+}
+
+bool weft__resolve_is_number(const char *host)
+{
+    struct in_addr four;
+    return strchr(host, ':') || inet_aton(host, &four);
 }
 
 /* ---- names ---- */
@@ -113,7 +120,7 @@ static size_t count_of(const struct addrinfo *a)
 static int copy(const struct addrinfo *a, struct weft__address_list **into)
 {
     size_t count = count_of(a);
-    struct weft__address_list *list = count > 0 ? list_new(count) : NULL;
+    struct weft__address_list *list = count > 0 ? weft__address_list_new(count) : NULL;
     struct weft__address *to = list ? list->addr : NULL;
     if (!list) return count > 0 ? -ENOMEM : -ENOENT;
     for (; a; a = a->ai_next) {

@@ -35,10 +35,16 @@ struct weft__address_list {
     struct weft__address *addr;
 };
 
+/* In one piece, for weft__free, its addresses not written yet. NULL: no memory. */
+struct weft__address_list *weft__address_list_new(size_t count);
+
 /* Gives a list in one piece, for weft__free. Returns 0; -ENOMEM; else as above. */
 int weft__resolve(const struct weft__query *query, struct weft__address_list **into);
 
 /* The same of numbers alone. Blocks: never. -EAGAIN: it has to be asked for. */
 int weft__resolve_numbers(const struct weft__query *query, struct weft__address_list **into);
+
+/* The system would ask nobody for this host: it is a number, also in the forms of old ("127.1"), or could only be one. */
+bool weft__resolve_is_number(const char *host);
 
 #endif

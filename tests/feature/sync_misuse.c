@@ -462,7 +462,99 @@ TEST(sync_misuse_closed_twice_and_sent_to_once_closed)
     ASSERT_EQ(weft_broadcast_close(cast), -EALREADY);
     ASSERT_EQ(weft_broadcast_send(cast, &word), -EPIPE);
     weft_broadcast_free(cast);
+    ASSERT_OK(weft_watch_new(&word, &watch));
+    ASSERT_OK(weft_watch_close(watch));
+    ASSERT_EQ(weft_watch_close(watch), -EALREADY);
+    ASSERT_EQ(weft_watch_set(watch, &word), -EPIPE);
+    weft_watch_free(watch);
     weft_sem_close(&sem);
     weft_sem_close(&sem);
     ASSERT_EQ(weft_sem_acquire(&sem, 1), -EPIPE);
+}
+
+/* Its one message has closed it: whoever closes it behind that comes second. */
+TEST(sync_misuse_a_oneshot_is_closed_by_its_message)
+{
+    word_chan *one;
+    uint64_t got = 0;
+    ASSERT_OK(weft_chan_oneshot(&one));
+    ASSERT_OK(weft_send(one, &word));
+    ASSERT_EQ(weft_chan_close(one), -EALREADY);
+    ASSERT_EQ(weft_send(one, &word), -EPIPE);
+    ASSERT_EQ(weft_recv(one, &got), 1);
+    ASSERT_EQ(weft_chan_close(one), -EALREADY);
+    weft_chan_free(one);
+}
+
+enum { CLOSERS = 8 };
+static _Atomic bool all_go; /* relaxed: looked at again */
+
+static int closes_chan(void)
+{
+    while (!load_relaxed(&all_go))
+        (void)weft_yield();
+    return weft_chan_close(chan);
+}
+
+static int closes_cast(void)
+{
+    while (!load_relaxed(&all_go))
+        (void)weft_yield();
+    return weft_broadcast_close(cast);
+}
+
+static int receives(void)
+{
+    uint64_t got;
+    return (int)weft_recv(chan, &got);
+}
+
+static int sends_two(void)
+{
+    int r = weft_send(chan, &word);
+    return r < 0 ? r : weft_send(chan, &word);
+}
+
+static void one_of_them_closes(int (*closes)(void))
+{
+    weft_task *task[CLOSERS];
+    int first = 0;
+    store_relaxed(&all_go, false);
+    for (int i = 0; i < CLOSERS; i++)
+        task[i] = weft_go(closes);
+    store_relaxed(&all_go, true);
+    for (int i = 0; i < CLOSERS; i++) {
+        int r = 1;
+        ASSERT_OK(weft_join(task[i], &r));
+        ASSERT(r == 0 || r == -EALREADY);
+        first += r == 0;
+    }
+    ASSERT_EQ(first, 1);
+}
+
+/* Closers, and with them one who waits on the side that each kind has: it is answered, and exactly one closer is the first. */
+static void closers_race(struct crew *crew)
+{
+    (void)crew;
+    for (int kind = 0; kind < 4; kind++) {
+        int r = 1;
+        if (kind == 0) ASSERT_OK(weft_chan_new(1, &chan));
+        if (kind == 1) ASSERT_OK(weft_chan_new(0, &chan));
+        if (kind == 2) ASSERT_OK(weft_chan_unbounded(&chan));
+        if (kind == 3) ASSERT_OK(weft_chan_oneshot(&chan));
+        bool sends = kind < 2;
+        weft_task *waits = sends ? weft_go(sends_two) : weft_go(receives);
+        one_of_them_closes(closes_chan);
+        ASSERT_OK(weft_join(waits, &r));
+        ASSERT_EQ(r, sends ? -EPIPE : 0);
+        weft_chan_free(chan);
+    }
+    ASSERT_OK(weft_broadcast_new(1, &cast));
+    one_of_them_closes(closes_cast);
+    weft_broadcast_free(cast);
+}
+
+TEST(sync_misuse_of_several_who_close_one_is_first)
+{
+    crew_each(closers_race);
 }

@@ -47,10 +47,18 @@ check() {
     [ "$shared" = "$2" ] || die "$1 uses libweft.so: $shared, expected: $2"
 }
 
+# What optional components were built is known by what was installed.
+addons=
+for archive in "$libdir"/libweft_*.a; do
+    [ -e "$archive" ] || continue
+    name=${archive##*/libweft_}
+    addons="${addons:+$addons;}${name%.a}"
+done
+
 # with_cmake FOLDER KINDS: through find_package
 with_cmake() {
     quietly "$cmake" -G "$generator" -S "$here" -B "$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
-        -DWANTED="$version" -DKINDS="$2"
+        -DWANTED="$version" -DKINDS="$2${addons:+;$addons}" -DADDONS="$addons"
     quietly "$cmake" --build "$1"
 }
 
@@ -70,6 +78,12 @@ with_cmake both "static;shared"
 check both/consumer_static no
 check both/consumer_shared yes
 check both/consumer_weft yes
+for addon in $(echo "$addons" | tr ';' ' '); do
+    check "both/consumer_$addon" yes
+    # shellcheck disable=SC2046
+    quietly "$cc" -std=gnu11 "$here/consumer_$addon.c" -o "pc_$addon" $("$pkg_config" --cflags --libs "weft-$addon")
+    check "./pc_$addon" yes
+done
 with_pkg_config pc_shared
 check ./pc_shared yes
 with_pkg_config pc_static -static
@@ -83,4 +97,4 @@ if "$cmake" -G "$generator" -S "$here" -B none -DCMAKE_C_COMPILER="$cc" -DCMAKE_
     -DWANTED="$version" -DKINDS=shared >log 2>&1; then
     die "find_package finds a shared library that is not there"
 fi
-echo "weft $version installs, moves, and links both ways"
+echo "weft $version installs, moves, and links both ways${addons:+, with $addons}"
