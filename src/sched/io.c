@@ -37,6 +37,8 @@ int weft__io_new(struct weft_rt *rt)
     rt->driver->rt = rt;
     rt->driver->stir = stir;
     rt->driver->calm = calm;
+    rt->driver->files_wanted = rt->opts.files != WEFT_FILES_POOL;
+    rt->driver->turned_by_others = rt->current_thread;
     return 0;
 }
 
@@ -71,6 +73,12 @@ int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into)
         here ? w->index : fetch_add_relaxed(&rt->driver->next_port, 1); /* relaxed: any will do */
     *into = &rt->driver->ports[next % rt->driver->port_count];
     return 0;
+}
+
+struct weft__port *weft__driver_mine(void)
+{
+    const struct weft__worker *w = weft__here()->worker;
+    return w ? w->shard->port : NULL;
 }
 
 /* ---- turns ---- */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct variable {
     const char *name;
@@ -57,6 +58,28 @@ static int fill(const struct variable *v, int64_t given, int64_t fallback, int64
     return -EINVAL;
 }
 
+/* The same of one that is said by a word. */
+static int fill_files(weft_files_way *into)
+{
+    static const char *const words[] = {
+        [WEFT_FILES_AUTO] = "auto", [WEFT_FILES_POOL] = "pool", [WEFT_FILES_IO_URING] = "io_uring"};
+    enum { WORDS = sizeof(words) / sizeof(words[0]) };
+    const char *text = getenv("WEFT_FILES");
+
+    if (!text || !*text) {
+        if ((unsigned)*into < WORDS) return 0;
+        fprintf(stderr, "weft: option for WEFT_FILES is %d: want auto, pool or io_uring\n", (int)*into);
+        return -EINVAL;
+    }
+    for (unsigned i = 0; i < WORDS; i++) {
+        if (strcmp(text, words[i]) != 0) continue;
+        *into = (weft_files_way)i;
+        return 0;
+    }
+    fprintf(stderr, "weft: WEFT_FILES=%s: want auto, pool or io_uring\n", text);
+    return -EINVAL;
+}
+
 static int64_t usable_cpus(void)
 {
     struct weft__cpu_limits limits;
@@ -98,6 +121,7 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill(&schedtrace, o->schedtrace_ms, 0, &v[9]);
     if (r == 0) r = fill(&blocking, o->blocking_threads, 512, &v[10]);
     if (r == 0) r = fill(&keep, o->blocking_keep_ms, 10000, &v[11]);
+    if (r == 0) r = fill_files(&o->files);
     if (r < 0) return r;
     o->workers = (int)(v[0] ? v[0] : usable_cpus());
     o->thread_stack_bytes = (size_t)v[1];

@@ -91,6 +91,13 @@ uint32_t weft__ring_unsubmitted(const struct weft__ring *ring);
  * -EAGAIN, -ENOMEM when it is short of memory; -EINTR. Nothing is lost: the rest stays for the next submit. */
 int weft__ring_submit(struct weft__ring *ring);
 
+/* Takes the last entry that was given back, before the kernel has it: a submit has not taken it. */
+void weft__ring_take_back(struct weft__ring *ring);
+
+/* Let up to `count` threads of the kernel work at once for each thread that submits here; its own bound is four for a CPU. Blocks: no.
+ * Returns 0; -EINVAL from a kernel before 5.15. */
+int weft__ring_let_work(struct weft__ring *ring, uint32_t count);
+
 /* Is there something to reap? A hint for whoever holds no lock. Blocks: no. */
 bool weft__ring_due(const struct weft__ring *ring);
 
