@@ -163,6 +163,18 @@
 /* Of a directory, how much is fetched at once: some 800 entries. Doubled: half the calls, and twice the memory of each open one. */
 #define WEFT__DIR_PAGE_BYTES (32 * 1024)
 
+/* File operations that are under way at once on a shard's ring; a power of two. Beyond it they go to the pool. Doubled: 24 KiB more for each shard that uses files. */
+#ifndef WEFT__FILES_DEPTH
+#define WEFT__FILES_DEPTH 256
+#endif
+
+/* Answers of a ring that are fetched at once. Doubled: 1 KiB more on the stack of each look. */
+#define WEFT__FILES_BATCH 64
+
+/* What a write may copy on the spot, while the worker waits; a longer one goes to another thread. Doubled: other tasks of the worker wait twice as long, some 20 us;
+ * halved: more writes pay for the way to another thread and back. */
+#define WEFT__FILE_INLINE_BYTES ((size_t)128 * 1024)
+
 /* Threads of a blocking pool that can be asked for; what Linux gives a process by default. Doubled: a number that somebody mistyped is taken for a wish. */
 #define WEFT__BLOCKING_THREADS_MAX 32768
 

@@ -9,11 +9,11 @@
  *     r = weft_fs_load("config", 1 << 20, &text, &len);                       a whole file, by its name
  *     weft_await(f->read, weft_file_read, f->file, f->buf, sizeof(f->buf), f->at);   stackless; then f->read.ret
  *
- * Disks do not say when they are ready; so what may block is done elsewhere, and the task that asked waits. What is in memory
- * already is read on the spot. For sockets, pipes and terminals: weft/fd.h.
+ * Disks do not say when they are ready; so what may block is done elsewhere, and the task that asked waits: by the kernel itself (io_uring), where it can
+ * and may, else by a thread of the blocking pool (docs/DRIVER.md; weft_rt_files says which). What is in memory already is read on the spot. For sockets, pipes and terminals: weft/fd.h.
  *
  * All of them: from fibers and plain threads as a call, awaited in stackless tasks. Names and buffers are borrowed until it is
- * over. Errors are those of the system call, negative; and -ECANCELED, -ETIME: it was given up before it began, and nothing
+ * over. Errors are those of the system call, negative; and -ECANCELED, -ETIME: it was given up in time, and nothing
  * happened. One that has begun is waited for, and answers what happened, except where it says "given up at once".
  * -EINVAL for NULL; -EAGAIN, -ENOMEM, -ESHUTDOWN, -ECHILD as weft_blocking;
  * -EDEADLK in a stackless poll (call form). A plain thread needs no runtime.

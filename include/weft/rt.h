@@ -13,6 +13,21 @@
 extern "C" {
 #endif
 
+/* What fds are waited for with (docs/DRIVER.md). AUTO: epoll today. IO_URING: that, if it works here; else epoll, and weft_rt_driver says why. */
+typedef enum weft_driver {
+    WEFT_DRIVER_AUTO,
+    WEFT_DRIVER_EPOLL,
+    WEFT_DRIVER_IO_URING,
+} weft_driver;
+
+/* How operations on files are done that may block (file.h). AUTO: by io_uring where the kernel has it and allows it, else by the pool. IO_URING: by that,
+ * and no runtime is built without. POOL: by threads of the blocking pool. Whatever a ring cannot do goes to the pool. */
+typedef enum weft_files_way {
+    WEFT_FILES_AUTO,
+    WEFT_FILES_POOL,
+    WEFT_FILES_IO_URING,
+} weft_files_way;
+
 /* All that a runtime can be told. Zero means the default, which the environment variable of the comment overrides. */
 typedef struct weft_rt_opts {
     int workers;                               /* WEFT_WORKERS: threads; default: usable CPUs. -1: current-thread */
@@ -39,14 +54,16 @@ typedef struct weft_rt_opts {
     void (*on_task_end)(weft_rt *, const weft_task *);
     bool paused;                               /* its clock stands from the beginning (time.h); for tests */
     unsigned blocking_threads;                 /* WEFT_BLOCKING_THREADS: of jobs that name no lane (blocking.h); default 512 */
-    const char *driver;                        /* WEFT_DRIVER: what fds are waited for with: "auto" (default), "epoll", "io_uring" (docs/DRIVER.md) */
+    weft_driver driver;                        /* WEFT_DRIVER: auto, epoll or io_uring; default auto */
     unsigned blocking_keep_ms;                 /* WEFT_BLOCKING_KEEP: how long such a thread waits for its next job; default 10,000 */
+    weft_files_way files;                      /* WEFT_FILES: auto, pool or io_uring; default auto */
 } weft_rt_opts;
 
 /* In the child of a fork the runtimes of its parent are dead: nothing can be spawned there, and what returns an int answers -ECHILD. A fresh
  * one works (docs/LIVING_WITH_C.md). */
 
-/* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN. */
+/* Build and start. `opts` may be NULL. Returns 0; -EINVAL with one line on stderr for a bad option or variable; -ENOMEM, -EAGAIN; with WEFT_FILES_IO_URING
+ * and a line on stderr, what weft_rt_files would answer. */
 WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
 
 /* Stop: tasks are cancelled and waited for, up to `timeout_ns` (negative: as long as it takes); then threads end and memory is given back.
@@ -86,9 +103,16 @@ typedef struct weft_stats {
     uint64_t unread_failures; /* tasks that failed while nobody was to read it; of the runtime, not of a worker */
     /* Of the runtime, not of a worker: threads of the blocking pool now, those of them that have nothing to do, jobs that wait, jobs that have run. */
     uint64_t blocking_threads, blocking_idle, blocking_queued, blocking_jobs;
+    /* Of the runtime: file operations that io_uring has done, and those of them whose answer came when nobody waited for it any more. */
+    uint64_t file_ring, file_late;
 } weft_stats;
 WEFT_API void weft_rt_stats(const weft_rt *rt, weft_stats *into);
 WEFT_API int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into);
+
+/* By which way do operations on files go? Returns 0: by io_uring; else by the pool, and why: -ENOTSUP: the runtime was told to (WEFT_FILES=pool); -ENOSYS: the
+ * kernel has no io_uring, or one before 5.15; -EPERM: it is forbidden (seccomp, sysctl kernel.io_uring_disabled); -ENOMEM, -EMFILE, -ENFILE: there was no
+ * room for it when it was first wanted. Asks the kernel if nobody has yet. -ECHILD in the child of a fork. */
+WEFT_API int weft_rt_files(const weft_rt *rt);
 
 /* What WEFT_MAIN does: a runtime of all cores, app as a fiber, its result as exit code: 0 and above as it is, or 1 for an
  * error, which is named. An app(void) is called with two arguments that it does not look at.

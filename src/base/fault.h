@@ -47,6 +47,7 @@
     X(MEMBARRIER)                                                                                  \
     X(URING_SETUP)                                                                                 \
     X(URING_ENTER)                                                                                 \
+    X(URING_PROBE)                                                                                 \
     X(SOCKET)                                                                                      \
     X(BIND)                                                                                        \
     X(LISTEN)                                                                                      \

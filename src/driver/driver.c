@@ -5,6 +5,7 @@
 #include "driver/driver.h"
 
 #include "base/alloc.h"
+#include "driver/files.h"
 #include "sys/fd.h"
 
 /* ---- memory ---- */
@@ -42,6 +43,7 @@ static void port_free(struct weft__port *port)
         weft__free(weft__port_slot(port, i)->more);
     for (uint32_t k = 0; k < WEFT__PORT_CHUNKS; k++)
         weft__free(load_relaxed(&port->chunk[k])); /* relaxed: nobody else is there */
+    weft__free(load_relaxed(&port->files)); /* relaxed: the same */
     if (port->driver->ops->free) port->driver->ops->free(port);
 }
 
@@ -155,7 +157,7 @@ static void count_out(struct weft__port *port)
     if (last && !port->down) port->driver->calm(port->driver);
 }
 
-static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
+static int add_slot(struct weft__port *port, int fd, bool counts, struct weft__fdslot **into)
 {
     weft__lock_take(&port->lock);
     int r = open_port(port);
@@ -170,7 +172,7 @@ static int add_slot(struct weft__port *port, int fd, struct weft__fdslot **into)
         give_slot(port, slot);
         goto out;
     }
-    count_in(port);
+    if (counts) count_in(port);
     *into = slot;
 out:
     weft__lock_drop(&port->lock);
@@ -180,7 +182,24 @@ out:
 int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into)
 {
     if (port->lost) return -ECHILD;
-    return add_slot(port, fd, into);
+    return add_slot(port, fd, true, into);
+}
+
+int weft__port_watch(struct weft__port *port, int fd, struct weft__fdslot **into)
+{
+    return add_slot(port, fd, false, into);
+}
+
+void weft__port_count_in(struct weft__port *port)
+{
+    /* relaxed: who sleeps elsewhere is stirred, and that carries it */
+    if (fetch_add_relaxed(&port->fds, 1) == 0) port->driver->stir(port->driver, port->index);
+}
+
+void weft__port_count_out(struct weft__port *port, uint32_t count)
+{
+    /* relaxed: one too many costs a look */
+    if (count > 0 && fetch_sub_relaxed(&port->fds, count) == count) port->driver->calm(port->driver);
 }
 
 /* ---- end ---- */
@@ -278,6 +297,7 @@ uint32_t weft__port_turn(struct weft__port *port, bool own)
 
 static void stop_port(struct weft__port *port)
 {
+    weft__files_close(port);
     weft__lock_take(&port->lock);
     bool open = load_relaxed(&port->open); /* relaxed, both: written under the lock */
     port->down = true;

@@ -47,6 +47,7 @@
 
 struct weft_rt;
 struct weft__address;
+struct weft__files;
 
 /* What wait has fetched: the backend's own form. */
 struct weft__events {
@@ -97,7 +98,8 @@ struct weft__driver_ops {
 #define WEFT__PORT_FIRST  64
 
 struct weft__port {
-    WEFT__CACHE_ALIGNED _Atomic uint32_t fds; /* slots that are open; 0: it need not be waited on */
+    WEFT__CACHE_ALIGNED _Atomic uint32_t
+        fds;                     /* slots that are open, and file operations under way; 0: it need not be waited on */
     _Atomic bool open;                        /* kernel and event are there  [port-open] */
     int kernel;                  /* epoll or ring; written under the lock, before `open` */
     int event;                   /* likewise */
@@ -110,6 +112,8 @@ struct weft__port {
     bool down;                                  /* its runtime has stopped */
     uint32_t free_first;                        /* slot + 1; 0: none */
     uint32_t made;                              /* slots ever */
+    struct weft__files *_Atomic files; /* its ring for files; NULL: none yet, or none  [port-files] */
+    _Atomic int files_error;           /* why it has none; 0: nobody has asked for it */
     struct weft__fdslot
         *_Atomic chunk[WEFT__PORT_CHUNKS]; /* NULL: not yet; made under the lock, read by events */
 };
@@ -127,7 +131,9 @@ struct weft__driver {
                  uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
     void (*calm)(struct weft__driver *driver); /* a port has lost its last one */
     enum weft__home (*home)(struct weft__driver *driver, uint32_t port);
-    void *rt; /* those three alone touch it: under a port's lock or its ring's, and not once that is down */
+    void *rt; /* those three alone touch it: under a port's lock or its ring's, or while the runtime has something under way; not once the port is down */
+    bool files_wanted; /* by rings (files.h) */
+    bool turned_by_others; /* by threads that are not the runtime's, and may end at any time */
     uint32_t port_count;
     struct weft__port *ports;
     _Atomic uint32_t next_port;  /* where the next fd of nobody in particular goes */
@@ -171,6 +177,16 @@ int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into)
 /* Watch `fd`, and take it if that succeeds. The slot's face is zero. Returns 0; -EPERM: the kernel has no readiness for
  * it, a plain file; -EEXIST: it is watched already; -ENOMEM; -ENOSPC; -EMFILE for the port's own; -ESHUTDOWN; -ECHILD. */
 int weft__driver_add(struct weft__port *port, int fd, struct weft__fdslot **into);
+
+/* The port of the worker that this thread is; NULL: it is none. In sched/io.c. */
+struct weft__port *weft__driver_mine(void);
+
+/* For a port's own: watch an fd that does not count, and that stays the caller's. Its slot lives as long as the port. Returns as weft__driver_add. */
+int weft__port_watch(struct weft__port *port, int fd, struct weft__fdslot **into);
+
+/* Something is under way whose end the kernel will tell this port; so many have ended. Its runtime is not stopping. */
+void weft__port_count_in(struct weft__port *port);
+void weft__port_count_out(struct weft__port *port, uint32_t count);
 
 /* Ends the slot: waiters are answered -EBADF, and the fd goes with the last operation. Never waits. */
 void weft__driver_close(struct weft__fdslot *slot);

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * op - a request about files (sys/file.h) on its way: tried on the spot, else done by a thread that may block.
+ * op - a request about files (sys/file.h) on its way: tried on the spot, else asked of the kernel, else done by a thread that may block.
  *
  *     poll, first        told to stop: its reason, and nothing was begun
  *                        a read of what is in memory: READY, in the poll
+ *                        what the ring of this worker can do goes there (driver/files.h); it may be READY in the same poll
  *                        else the request is a job of the blocking pool (weft/blocking.h), which wakes the task
- *     poll, told to stop   queued: it never runs. Running: it is waited for; one that goes by pieces stops between two
- * A plain thread without a runtime does it by itself: it may block.
+ *     poll, told to stop   by ring: the kernel is asked to cancel it, and its answer waited for: it has not happened, or has
+ *                        by pool: queued, it never runs. Running, it is waited for; one that goes by pieces stops between two
+ *     the ring's answer is none of the file's (-EAGAIN, -EOPNOTSUPP): it goes to the pool after all
+ * A plain thread without a runtime does it by itself: it may block. One that has entered a runtime uses the pool: nobody may be there to
+ * turn the ring.
  *
  * BORROWING requests lie in the frame, which waits for them. OWNING ones are given up at once: they lie on the heap with all
  * that they point at, and what comes of them is disposed of (an fd is closed).
  *
- * Threads: the task that polls; the request is the pool's while its job runs.
+ * Threads: the task that polls; the request is the kernel's, or the pool's, while it is under way.
  */
 #ifndef WEFT_FS_OP_H
 #define WEFT_FS_OP_H
 
+#include "driver/fileop.h"
 #include "sys/file.h"
 #include "task/call.h"
 #include "types.h"
@@ -28,13 +33,23 @@
 struct weft_file {
     int fd;                 /* constant */
     _Atomic uint32_t users; /* its owner, and the operations under way [file-users] */
+    _Atomic uint8_t seeks;  /* enum weft__file_seeking: asked for once */
 };
+
+enum weft__file_seeking { WEFT__SEEKS_UNKNOWN, WEFT__SEEKS, WEFT__SEEKS_NOT };
+
+enum weft__fs_way { WEFT__FS_NO_WAY, WEFT__FS_BY_RING, WEFT__FS_BY_POOL };
 
 struct weft__fs_state {
     struct weft__file_req req;
-    struct weft_blocking job;
     struct weft_file *file; /* used meanwhile; NULL: none */
     struct weft__fs_given *given; /* an owning request; NULL: it borrows, and `req` is it */
+    enum weft__fs_way way;        /* on which it is */
+    int told;                     /* by ring: why it was told to stop; 0: it was not */
+    union {                       /* written when it takes that way */
+        struct weft_blocking job;
+        struct weft__fileop ring; /* of a request that borrows */
+    };
 };
 _Static_assert(sizeof(struct weft__fs_state) <= sizeof(struct weft__fs_op), "it fits its place");
 
@@ -42,6 +57,7 @@ _Static_assert(sizeof(struct weft__fs_state) <= sizeof(struct weft__fs_op), "it 
 struct weft__fs_given {
     struct weft__file_req req; /* its path is behind it */
     void *room;                /* for what will be made of the fd: there is no error left when it is open */
+    struct weft__fileop ring;
     char path[];
 };
 

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- the driver of a runtime ---- */
 
@@ -44,7 +43,7 @@ static enum weft__home home(struct weft__driver *driver, uint32_t port)
 /* The one that was asked for, if it works here. */
 static const struct weft__driver_ops *choose(struct weft_rt *rt)
 {
-    if (strcmp(rt->opts.driver, "io_uring") != 0) return &weft__driver_epoll;
+    if (rt->opts.driver != WEFT_DRIVER_IO_URING) return &weft__driver_epoll;
     int r = weft__driver_uring_probe();
     if (r == 0) return &weft__driver_uring;
     snprintf(rt->driver_why, sizeof(rt->driver_why), "io_uring does not work here: %s (%s)", weft__err_text(r), weft__err_name(r));
@@ -60,6 +59,8 @@ int weft__io_new(struct weft_rt *rt)
     rt->driver->rt = rt;
     rt->driver->stir = stir;
     rt->driver->calm = calm;
+    rt->driver->files_wanted = rt->opts.files != WEFT_FILES_POOL;
+    rt->driver->turned_by_others = rt->current_thread;
     return 0;
 }
 
@@ -100,6 +101,12 @@ int weft__driver_here(struct weft_rt *rt, bool spread, struct weft__port **into)
         here ? w->index : fetch_add_relaxed(&rt->driver->next_port, 1); /* relaxed: any will do */
     *into = &rt->driver->ports[next % rt->driver->port_count];
     return 0;
+}
+
+struct weft__port *weft__driver_mine(void)
+{
+    const struct weft__worker *w = weft__here()->worker;
+    return w ? w->shard->port : NULL;
 }
 
 /* ---- turns ---- */

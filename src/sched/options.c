@@ -58,19 +58,24 @@ static int fill(const struct variable *v, int64_t given, int64_t fallback, int64
     return -EINVAL;
 }
 
-/* One of these words. */
-static int fill_word(const char *name, const char *const *words, const char *given, const char **into)
+/* The same of one that is said by a word; `into` is its number. */
+static int fill_word(const char *name, const char *const *words, int *into)
 {
     const char *text = getenv(name);
-    const char *wanted = text && *text ? text : given ? given : words[0];
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(wanted, words[i]) != 0) continue;
-        *into = words[i];
-        return 0;
+    int count = 0;
+    while (words[count]) {
+        if (text && strcmp(text, words[count]) == 0) {
+            *into = count;
+            return 0;
+        }
+        count++;
     }
-    fprintf(stderr, "weft: %s%s=%s: want", wanted == text ? "" : "option for ", name, wanted);
-    for (int i = 0; words[i]; i++)
-        fprintf(stderr, "%s %s", i == 0 ? "" : words[i + 1] ? "," : " or", words[i]);
+    bool told = text && *text;
+    if (!told && *into >= 0 && *into < count) return 0;
+    if (told) fprintf(stderr, "weft: %s=%s: want", name, text);
+    else fprintf(stderr, "weft: option for %s is %d: want", name, *into);
+    for (int i = 0; i < count; i++)
+        fprintf(stderr, "%s %s", i == 0 ? "" : i < count - 1 ? "," : " or", words[i]);
     fputc('\n', stderr);
     return -EINVAL;
 }
@@ -103,7 +108,12 @@ int weft__options_fill(struct weft_rt_opts *o)
     static const struct variable schedtrace = {"WEFT_SCHEDTRACE", 0, 3600000};
     static const struct variable blocking = {"WEFT_BLOCKING_THREADS", 1, WEFT__BLOCKING_THREADS_MAX};
     static const struct variable keep = {"WEFT_BLOCKING_KEEP", 1, 86400000};
-    static const char *const drivers[] = {"auto", "epoll", "io_uring", NULL};
+    static const char *const drivers[] = {
+        [WEFT_DRIVER_AUTO] = "auto", [WEFT_DRIVER_EPOLL] = "epoll", [WEFT_DRIVER_IO_URING] = "io_uring", NULL};
+    static const char *const ways[] = {
+        [WEFT_FILES_AUTO] = "auto", [WEFT_FILES_POOL] = "pool", [WEFT_FILES_IO_URING] = "io_uring", NULL};
+    int driver = (int)o->driver;
+    int files = (int)o->files;
     int64_t v[12];
     int r = fill(&workers, o->workers, usable_cpus(), &v[0]);
     if (r == 0) r = fill(&thread_stack, (int64_t)o->thread_stack_bytes, 0, &v[1]);
@@ -117,8 +127,11 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill(&schedtrace, o->schedtrace_ms, 0, &v[9]);
     if (r == 0) r = fill(&blocking, o->blocking_threads, 512, &v[10]);
     if (r == 0) r = fill(&keep, o->blocking_keep_ms, 10000, &v[11]);
-    if (r == 0) r = fill_word("WEFT_DRIVER", drivers, o->driver, &o->driver);
+    if (r == 0) r = fill_word("WEFT_DRIVER", drivers, &driver);
+    if (r == 0) r = fill_word("WEFT_FILES", ways, &files);
     if (r < 0) return r;
+    o->driver = (weft_driver)driver;
+    o->files = (weft_files_way)files;
     o->workers = (int)(v[0] ? v[0] : usable_cpus());
     o->thread_stack_bytes = (size_t)v[1];
     o->stack_bytes = (size_t)v[2];

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "driver/files.h"
 #include "sched/stop.h"
 #include "sys/clock.h"
 #include "sys/event.h"
@@ -259,6 +260,13 @@ static void dismantle(struct weft_rt *rt)
     parts_done(rt);
 }
 
+static int files_check(const struct weft_rt *rt)
+{
+    int r = rt->opts.files == WEFT_FILES_IO_URING ? weft__files_why_not(rt->driver) : 0;
+    if (r < 0) fprintf(stderr, "weft: WEFT_FILES=io_uring: there is none here: %s\n", weft__err_name(r));
+    return r;
+}
+
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 {
     if (!into) return -EINVAL;
@@ -290,7 +298,8 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
     if (r < 0) goto out_shards;
     r = weft__io_new(rt);
     if (r < 0) goto out_wheels;
-    r = parts_init(rt);
+    r = files_check(rt);
+    if (r == 0) r = parts_init(rt);
     if (r < 0) goto out_io;
     weft__fork_enlist(rt); /* before its threads: a hook of theirs may fork */
     if (!rt->current_thread) r = threads_start(rt);
@@ -515,6 +524,7 @@ int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
     int r = weft__stop_tasks(rt, timeout_ns);
     if (r < 0) weft__blocking_name_running(&rt->blocking); /* a task may wait for one of its jobs */
     if (r == 0) r = weft__blocking_stop(&rt->blocking, until);
+    if (r == 0) r = weft__files_settle(rt->driver, until);
     if (r < 0) return r;
     if (rt->current_thread && !stop_turning(rt)) return -EBUSY;
     struct weft_rt *expected = rt;
@@ -555,8 +565,16 @@ void weft_rt_stats(const weft_rt *rt, weft_stats *into)
     for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
     into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed, both: counts */
     into->unread_failures = load_relaxed(&rt->unread.total);
+    weft__files_count(rt->driver, &into->file_ring, &into->file_late);
     /* In the child of a fork its lock may be held for ever. The cast: it is taken. */
     if (!weft__rt_is_lost(rt)) weft__blocking_stats((struct weft__blocking *)(uintptr_t)&rt->blocking, into);
+}
+
+int weft_rt_files(const weft_rt *rt)
+{
+    if (!rt) return -EINVAL;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    return weft__files_why_not(rt->driver);
 }
 
 int weft_rt_worker_stats(const weft_rt *rt, unsigned worker, weft_stats *into)

@@ -25,6 +25,8 @@
 
 /* Of newer kernels than the headers: a sleeper in the ring does not count as one that waits for a disk. */
 enum { FEAT_NO_IOWAIT = 1 << 17, ENTER_NO_IOWAIT = 1 << 7 };
+/* IORING_REGISTER_IOWQ_MAX_WORKERS, which is younger than some headers. */
+#define REGISTER_MAX_WORKERS 19
 
 static const uint32_t wanted_flags =
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL;
@@ -135,6 +137,8 @@ void weft__ring_close(struct weft__ring *ring)
 int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode)
 {
     enum { OPS = 256 };
+    int fault = weft__fault(WEFT__FAULT_URING_PROBE);
+    if (fault < 0) return fault;
     struct io_uring_probe *probe =
         weft__alloc(sizeof(*probe) + OPS * sizeof(struct io_uring_probe_op));
     if (!probe) return -ENOMEM;
@@ -144,6 +148,13 @@ int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode)
     if (answer == 0 && !(probe->ops[opcode].flags & IO_URING_OP_SUPPORTED)) answer = -EOPNOTSUPP;
     weft__free(probe);
     return answer;
+}
+
+int weft__ring_let_work(struct weft__ring *ring, uint32_t count)
+{
+    uint32_t most[2] = {count, count}; /* on files and on all else; the kernel writes what they were */
+    long r = syscall(SYS_io_uring_register, ring->fd, REGISTER_MAX_WORKERS, most, 2);
+    return r < 0 ? -errno : 0;
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */

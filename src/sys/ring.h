@@ -103,6 +103,10 @@ const struct io_uring_sqe *weft__ring_withdraw(struct weft__ring *ring);
  * Blocks: yes. Returns 0: look; also when the time is over, or a signal handler ran. -EINVAL: the kernel is before 5.11; -EBADR: it lost answers, having no memory. */
 int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns);
 
+/* Let up to `count` threads of the kernel work at once for each thread that submits here; its own bound is four for a CPU. Blocks: no.
+ * Returns 0; -EINVAL from a kernel before 5.15. */
+int weft__ring_let_work(struct weft__ring *ring, uint32_t count);
+
 /* Is there something to reap? A hint for whoever holds no lock. Blocks: no. */
 bool weft__ring_due(const struct weft__ring *ring);
 

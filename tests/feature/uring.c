@@ -20,7 +20,7 @@ static weft_rt *on_uring(int workers)
 {
     weft_rt *rt;
     const char *why;
-    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers, .driver = "io_uring"}, &rt));
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers, .driver = WEFT_DRIVER_IO_URING}, &rt));
     if (strcmp(weft_rt_driver(rt, &why), "io_uring") != 0) {
         static char reason[128];
         snprintf(reason, sizeof reason, "%s", why);
@@ -80,7 +80,7 @@ TEST(uring_that_is_denied_gives_way_and_says_why)
         weft_stream *pair[2];
         char b[4];
         weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, errors[i]);
-        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = "io_uring"}, &rt));
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = WEFT_DRIVER_IO_URING}, &rt));
         weft__fault_reset();
         ASSERT_STR(weft_rt_driver(rt, &why), "epoll");
         ASSERT(why && strstr(why, words[i]));
@@ -110,8 +110,8 @@ TEST(uring_or_what_else_is_asked_for_in_words)
     ASSERT_EQ(d.code, 3);
     ASSERT(strstr(d.said, "weft: WEFT_DRIVER=kqueue: want auto, epoll or io_uring"));
     if (getenv("WEFT_DRIVER")) return; /* the environment has the last word */
-    ASSERT_EQ(weft_rt_new(&(weft_rt_opts){.driver = "iocp"}, &rt), -EINVAL);
-    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = "auto"}, &rt));
+    ASSERT_EQ(weft_rt_new(&(weft_rt_opts){.driver = (weft_driver)7}, &rt), -EINVAL);
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = WEFT_DRIVER_AUTO}, &rt));
     ASSERT_STR(weft_rt_driver(rt, NULL), "epoll");
     stops(rt);
 }

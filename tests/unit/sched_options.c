@@ -80,6 +80,32 @@ TEST(options_defaults)
     ASSERT(o.seed != 0);
 }
 
+/* By words. */
+TEST(options_files_go_by)
+{
+    weft_rt_opts o = {0};
+    unsetenv("WEFT_FILES");
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_AUTO);
+    o.files = WEFT_FILES_IO_URING;
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_IO_URING);
+    setenv("WEFT_FILES", "", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_IO_URING);
+    setenv("WEFT_FILES", "pool", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_POOL);
+    setenv("WEFT_FILES", "auto", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_AUTO);
+    setenv("WEFT_FILES", "io_uring", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_EQ(o.files, WEFT_FILES_IO_URING);
+    setenv("WEFT_FILES", "io_uring ", 1);
+    ASSERT_EQ(weft__options_fill(&o), -EINVAL);
+}
+
 /* What no variable stands for is left as it was. */
 TEST(options_others_are_left_alone)
 {

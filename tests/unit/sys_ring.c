@@ -207,6 +207,33 @@ TEST(ring_answers_another_thread_than_the_one_that_asked)
     weft__ring_close(&ring);
 }
 
+/* An entry that the kernel has not taken is taken back: what follows has its place. */
+TEST(ring_takes_back_what_was_not_submitted)
+{
+    struct weft__ring ring = ring_open(2);
+    struct weft__ring_done done[4];
+
+    for (uint64_t i = 0; i < 5; i++) {
+        ask_nop(&ring, 100 + i);
+        ask_nop(&ring, i);
+        ASSERT(weft__ring_withdraw(&ring));
+        ASSERT_EQ(weft__ring_unsubmitted(&ring), 1);
+        ASSERT_EQ(weft__ring_submit(&ring), 1);
+        ASSERT_EQ(weft__ring_reap(&ring, done, 4), 1);
+        ASSERT_EQ(done[0].data, 100 + i);
+    }
+    weft__ring_close(&ring);
+}
+
+TEST(ring_lets_so_many_work)
+{
+    struct weft__ring ring = ring_open(2);
+    int r = weft__ring_let_work(&ring, 16);
+    ASSERT(r == 0 || r == -EINVAL);
+    weft__ring_close(&ring);
+    ASSERT_LE(weft__ring_let_work(&ring, 16), -1);
+}
+
 TEST(ring_probe_says_what_the_kernel_knows)
 {
     struct weft__ring ring = ring_open(2);
@@ -257,6 +284,33 @@ TEST(ring_opens_on_an_older_kernel)
     ASSERT_EQ(weft__ring_submit(&ring), 1);
     ASSERT_EQ(weft__ring_reap(&ring, &done, 1), 1);
     ASSERT_EQ(done.data, 3);
+    weft__ring_close(&ring);
+}
+
+/* Refused, it is still ours to take back. */
+TEST(ring_takes_back_what_was_refused)
+{
+    struct weft__ring ring = ring_open(2);
+    struct weft__ring_done done[2];
+
+    ask_nop(&ring, 1);
+    weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 1, -ENOMEM);
+    ASSERT_EQ(weft__ring_submit(&ring), -ENOMEM);
+    ASSERT(weft__ring_withdraw(&ring));
+    ASSERT_EQ(weft__ring_submit(&ring), 0);
+    ask_nop(&ring, 2);
+    ASSERT_EQ(weft__ring_submit(&ring), 1);
+    ASSERT_EQ(weft__ring_reap(&ring, done, 2), 1);
+    ASSERT_EQ(done[0].data, 2);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_is_not_asked_what_it_knows_when_told)
+{
+    struct weft__ring ring = ring_open(2);
+    weft__fault_arm(WEFT__FAULT_URING_PROBE, 1, 1, -EOPNOTSUPP);
+    ASSERT_EQ(weft__ring_probe(&ring, IORING_OP_READ), -EOPNOTSUPP);
+    ASSERT_OK(weft__ring_probe(&ring, IORING_OP_READ));
     weft__ring_close(&ring);
 }
 
