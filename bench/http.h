@@ -70,26 +70,33 @@ static inline struct http_line http_trim(struct http_line line)
     return line;
 }
 
+/* Of texts that are short as a rule: a call would cost more. */
+static inline const char *http_find(const char *at, const char *end, char what)
+{
+    while (at < end && *at != what)
+        at++;
+    return at < end ? at : NULL;
+}
+
 /* GET, a target without spaces, the version. */
 static inline void http_first_line(struct http_line line, struct http_head *into)
 {
     static const char version[] = " HTTP/1.";
     const size_t tail = sizeof(version); /* with its last digit */
 
-    if (line.len < sizeof("GET /") - 1 + tail) {
+    const char *end = line.at + line.len - (line.len < tail ? line.len : tail);
+    bool get = end - line.at >= 5 && memcmp(line.at, "GET /", 5) == 0;
+    const char *target = get ? line.at + 4 : http_find(line.at, end, ' ');
+    if (!get && target) target++;
+    if (!target || target == end || *target != '/' || http_find(target, end, ' ') ||
+        memcmp(end, version, tail - 1) != 0) {
         into->status = 400;
         return;
     }
-    const char *end = line.at + line.len - tail;
-    if (memcmp(end, version, tail - 1) != 0 ||
-        memchr(line.at + 4, ' ', (size_t)(end - line.at) - 4)) {
-        into->status = 400;
-    } else if (end[tail - 1] != '1' && end[tail - 1] != '0') {
-        into->status = 505;
-    } else if (memcmp(line.at, "GET /", 5) != 0) {
-        into->status = 405;
-    }
-    if (end[tail - 1] == '0') into->close = into->host = true; /* as it was then */
+    if (!get) into->status = 405;
+    if (end[tail - 1] == '1') return;
+    if (end[tail - 1] != '0') into->status = 505;
+    into->close = into->host = true; /* as it was then */
 }
 
 static inline void http_connection(struct http_line value, struct http_head *into)
@@ -105,7 +112,7 @@ static inline void http_connection(struct http_line value, struct http_head *int
 
 static inline void http_field(struct http_line line, struct http_head *into)
 {
-    const char *colon = memchr(line.at, ':', line.len);
+    const char *colon = http_find(line.at, line.at + line.len, ':');
     struct http_line name = {line.at, colon ? (size_t)(colon - line.at) : 0};
 
     if (name.len == 0 || colon[-1] == ' ' || *line.at == ' ' || *line.at == '\t') {
@@ -134,7 +141,8 @@ static inline void http_field(struct http_line line, struct http_head *into)
 /* Takes a line out of the rest. False: it was cut. One that does not end as it should makes the head a bad one. */
 static inline bool http_next_line(struct http_line *rest, struct http_line *into, int *status)
 {
-    const char *end = memchr(rest->at, '\n', rest->len);
+    bool empty = rest->len >= 2 && rest->at[1] == '\n'; /* the last of each head */
+    const char *end = empty ? rest->at + 1 : memchr(rest->at, '\n', rest->len);
     if (!end) return false;
     size_t len = (size_t)(end - rest->at);
     *into = (struct http_line){rest->at, len > 0 ? len - 1 : 0};
