@@ -99,7 +99,9 @@ uint64_t bench_rss_peak_bytes(void)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: weft_bench CASE [WORKERS] [N]; weft_bench --list\n");
+    fprintf(
+        stderr,
+        "usage: weft_bench CASE [WORKERS] [N]; weft_bench SERVER [WORKERS] [PORT]; weft_bench --list; weft_bench --servers\n");
     exit(EXIT_USAGE);
 }
 
@@ -113,10 +115,10 @@ static uint64_t number(const char *text)
     return value;
 }
 
-static void list_cases(void)
+static void list_cases(bool servers)
 {
     for (const struct bench_case *c = cases; c; c = c->next)
-        puts(c->name);
+        if (c->serves == servers) puts(c->name);
 }
 
 static const struct bench_case *find_case(const char *name)
@@ -145,6 +147,11 @@ static void run_case(const struct bench_case *c, struct bench *b)
 {
     unsigned rounds = c->once ? 1 : BENCH_ROUNDS;
 
+    if (c->serves) {
+        (void)c->body(b);
+        if (c->end) c->end(b);
+        return;
+    }
     for (b->round = 0; b->round < rounds; b->round++)
         run_round(c, b);
     if (c->end) c->end(b);
@@ -154,8 +161,8 @@ static void run_case(const struct bench_case *c, struct bench *b)
 int main(int argc, char **argv)
 {
     if (argc < 2 || argc > 4) usage();
-    if (strcmp(argv[1], "--list") == 0) {
-        list_cases();
+    if (strcmp(argv[1], "--list") == 0 || strcmp(argv[1], "--servers") == 0) {
+        list_cases(strcmp(argv[1], "--servers") == 0);
         return 0;
     }
     const struct bench_case *c = find_case(argv[1]);

@@ -4,6 +4,8 @@
  *
  *     weft_bench CASE [WORKERS] [N]     five rounds, one line each: CASE VALUE
  *     weft_bench --list                 the names of the cases
+ *     weft_bench SERVER [WORKERS] [PORT]   serves until SIGTERM or SIGINT, then tells what a request has cost (serve.h)
+ *     weft_bench --servers              their names
  * WORKERS 0 is the current-thread runtime, 2 the default. The peers under bench/peers understand the same line, so that
  * bench/compare can treat all of them alike. Each case hands its checksum to bench_check; the harness prints it once, on
  * stderr, and every side must print the same. Exit codes: 0, 1 wrong checksum, 2 bad arguments, 3 no such case.
@@ -40,6 +42,7 @@ struct bench_case {
     uint64_t n;                      /* the default of b->n */
     const char *unit;                /* behind the value; NULL: ns per operation, or bytes */
     bool once;                       /* one round: a second one would live in old memory */
+    bool serves; /* a server: its body lasts until a signal, and prints what it has to say itself */
     struct bench_case *next;
 };
 

@@ -32,8 +32,8 @@ static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uin
     weft__waitlist_lock(list);
     uint64_t word = load_relaxed(&slot->word); /* relaxed: the lock orders it against waiters */
     if (weft__fdslot_generation(word) == generation) {
-        while (weft__waitlist_give_turn(list, chain))
-            continue;
+        while (!weft__waitlist_empty(list)) /* one, as a rule */
+            (void)weft__waitlist_give_turn(list, chain);
     }
     weft__waitlist_unlock(list);
 }

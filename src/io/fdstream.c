@@ -76,6 +76,7 @@ static const struct weft__op_kind writes[2] = {KIND(WRITE, WEFT__USE_WRITER, fal
 
 static size_t bytes_of(const struct iovec *iov, int count)
 {
+    if (count == 1) return iov->iov_len;
     size_t bytes = 0;
     for (int i = 0; i < count; i++)
         bytes += iov[i].iov_len;

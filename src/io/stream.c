@@ -15,7 +15,7 @@
 
 /* ---- polls ---- */
 
-static bool is_list(const struct iovec *iov, int count)
+static __attribute__((noinline)) bool is_long_list(const struct iovec *iov, int count)
 {
     size_t bytes = 0;
     if (count < 0 || (count > 0 && !iov)) return false;
@@ -27,6 +27,13 @@ static bool is_list(const struct iovec *iov, int count)
     return true;
 }
 
+/* Most have one buffer, and know it when they are compiled. */
+static inline bool is_list(const struct iovec *iov, int count)
+{
+    if (count != 1 || !iov) return is_long_list(iov, count);
+    return (iov->iov_base || iov->iov_len == 0) && iov->iov_len <= SSIZE_MAX;
+}
+
 struct arguments {
     weft_stream *stream;
     struct weft_io *io;
@@ -36,7 +43,9 @@ struct arguments {
     size_t *done;
 };
 
-static weft_poll poll_read(const struct arguments *a, int32_t *at, weft_cx *cx, ssize_t *ret)
+static inline __attribute__((always_inline)) weft_poll poll_read(const struct arguments *a,
+                                                                 int32_t *at, weft_cx *cx,
+                                                                 ssize_t *ret)
 {
     size_t done = 0;
     if (!a->stream || !is_list(a->iov, a->count)) {
@@ -49,7 +58,9 @@ static weft_poll poll_read(const struct arguments *a, int32_t *at, weft_cx *cx, 
     return answer;
 }
 
-static weft_poll poll_write(const struct arguments *a, int32_t *at, weft_cx *cx, ssize_t *ret)
+static inline __attribute__((always_inline)) weft_poll poll_write(const struct arguments *a,
+                                                                  int32_t *at, weft_cx *cx,
+                                                                  ssize_t *ret)
 {
     size_t done = 0;
     if (!a->stream || !is_list(a->iov, a->count)) {

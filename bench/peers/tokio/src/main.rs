@@ -8,7 +8,9 @@
 //! writing a case proves faster on a quiet machine, it belongs here instead.
 
 mod file;
+mod http;
 mod memory;
+mod net;
 mod spawn;
 mod sync;
 mod timers;
@@ -19,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const ROUNDS: u32 = 5;
 const NO_SUCH_CASE: i32 = 3;
+const SERVERS: &[&str] = &["echo", "http"]; // they end by a signal
 
 /// One case as it was asked for.
 #[derive(Clone, Copy)]
@@ -141,13 +144,27 @@ fn main() {
         NAMES.iter().for_each(|name| println!("{name}"));
         return;
     }
-    if !NAMES.contains(&case.as_str()) {
+    if case == "--servers" {
+        SERVERS.iter().for_each(|name| println!("{name}"));
+        return;
+    }
+    if !NAMES.contains(&case.as_str()) && !SERVERS.contains(&case.as_str()) {
         eprintln!("tokio-bench: there is no case {case}");
         std::process::exit(NO_SUCH_CASE);
     }
     let workers = number(arguments.get(1)).unwrap_or(2) as usize;
     let n = number(arguments.get(2));
     let rt = runtime(workers);
-    rt.block_on(async move { tokio::spawn(async move { run(&case, n).await }).await.expect("the root task") });
+    rt.block_on(async move {
+        tokio::spawn(async move {
+            if SERVERS.contains(&case.as_str()) {
+                net::serve(&case, workers, n.unwrap_or(7000)).await
+            } else {
+                run(&case, n).await
+            }
+        })
+        .await
+        .expect("the root task")
+    });
     std::process::exit(0); // a million sleepers need not be taken down one by one
 }
