@@ -217,6 +217,7 @@ static void listen(struct weft__files *files)
         weft__fdslot_clear(slot, seen, bits);
     } while (!weft__fdslot_wait(slot, WEFT__SIDE_READ, bits, &files->waiter,
                                 weft__waker_of_foreign(&files->foreign)));
+    weft__driver_arm(slot, WEFT__SIDE_READ, bits);
 }
 
 static void wake(struct weft__foreign *foreign)

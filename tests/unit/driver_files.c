@@ -63,7 +63,7 @@ struct fixture {
 static struct fixture begin(void)
 {
     struct fixture f;
-    ASSERT_OK(weft__driver_new(1, &f.driver));
+    ASSERT_OK(weft__driver_new(&weft__driver_epoll, 1, &f.driver));
     f.driver->stir = stir;
     f.driver->calm = calm;
     f.driver->files_wanted = true;
@@ -302,7 +302,7 @@ TEST(files_that_cannot_be_asked_for_anew_go_the_other_way)
 TEST(files_that_do_not_open_are_not_asked_for_twice)
 {
     struct weft__driver *driver;
-    ASSERT_OK(weft__driver_new(1, &driver));
+    ASSERT_OK(weft__driver_new(&weft__driver_epoll, 1, &driver));
     driver->files_wanted = true;
     weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, UINT32_MAX, -EPERM);
     ASSERT(!weft__port_files(driver->ports));
