@@ -16,12 +16,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* The words of requests: slot and which of its three; a cancel of it; the port's event; what takes all back. */
-#define TOKEN(us, which) ((uint64_t)(us)->slot->index << 8 | (which))
-#define TOKEN_CANCEL     UINT64_C(0x10)
-#define TOKEN_EVENT      UINT64_MAX
-#define TOKEN_CANCEL_ALL (UINT64_MAX - 1)
-
 /* What is fetched: a slot's token and bits of its word, or one of these. */
 #define FETCHED_EVENT (UINT64_C(1) << 63)
 #define FETCHED_FREE  (UINT64_C(1) << 62) /* the slot is nobody's any more: it is given back */
@@ -31,250 +25,12 @@ static struct weft__uring *uring_of(const struct weft__port *port)
     return port->own;
 }
 
-static struct weft__uring_slot *more_of(const struct weft__fdslot *slot)
-{
-    return slot->more;
-}
-
-static uint8_t asked(const struct weft__uring_slot *us)
-{
-    return load_acquire(&us->asked); /* [uring-asked] with set_asked: what was kept until then */
-}
-
-static void set_asked(struct weft__uring_slot *us, uint32_t which)
-{
-    store_release(&us->asked,
-                  (uint8_t)which); /* [uring-asked] with who reads: what is kept is noted */
-}
-
-/* ---- requests. Holds: the ring's lock ---- */
-
-static void list_it(struct weft__uring *u, struct weft__uring_slot *us)
-{
-    if (us->listed) return;
-    us->listed = true;
-    us->next = NULL;
-    if (u->last)
-        u->last->next = us;
-    else
-        u->first = us;
-    u->last = us;
-    store_relaxed(&u->pending, true); /* relaxed: a hint */
-}
-
-/* Walks: it is of this turn, and not far. */
-static void unlist(struct weft__uring *u, struct weft__uring_slot *us)
-{
-    struct weft__uring_slot *before = NULL;
-    for (struct weft__uring_slot *at = u->first; at != us; at = at->next)
-        before = at;
-    if (before)
-        before->next = us->next;
-    else
-        u->first = us->next;
-    if (u->last == us) u->last = before;
-    us->listed = false;
-}
-
-static struct weft__uring_slot *unlist_first(struct weft__uring *u)
-{
-    struct weft__uring_slot *us = u->first;
-    u->first = us->next;
-    if (!u->first) u->last = NULL;
-    us->listed = false;
-    return us;
-}
-
-static void ask(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
-{
-    set_asked(us, asked(us) | which);
-    us->to_submit |= (uint8_t)which;
-    list_it(u, us);
-}
-
-/* Those of `which` that are there. */
-static void stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
-{
-    uint32_t early = us->to_submit & which;
-    us->to_submit &= (uint8_t)~early;
-    set_asked(us, asked(us) & ~early);
-    uint32_t late = asked(us) & which & (uint32_t)~us->cancelled;
-    if (!late) return;
-    us->cancelled |= (uint8_t)late;
-    us->to_cancel |= (uint8_t)late;
-    list_it(u, us);
-}
-
-static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64_t token)
-{
-    sqe->opcode = IORING_OP_POLL_ADD;
-    sqe->fd = fd;
-    sqe->len = IORING_POLL_ADD_MULTI;
-    sqe->poll32_events = __BYTE_ORDER == __BIG_ENDIAN ? (events << 16 | events >> 16) : events;
-    sqe->user_data = token;
-}
-
-static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
-                        struct weft__uring_slot *us, uint64_t token)
-{
-    const struct weft__fdslot *slot = us->slot;
-    sqe->fd = slot->fd;
-    sqe->user_data = token;
-    if (slot->shape == WEFT__SHAPE_LISTENER) {
-        sqe->opcode = IORING_OP_ACCEPT;
-        sqe->ioprio = IORING_ACCEPT_MULTISHOT;
-        sqe->accept_flags = WEFT__SOCKET_ACCEPT_FLAGS;
-        return;
-    }
-    sqe->opcode = IORING_OP_RECV;
-    sqe->ioprio =
-        IORING_RECV_MULTISHOT |
-        IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
-    sqe->flags = IOSQE_BUFFER_SELECT;
-    sqe->buf_group = WEFT__RINGBUF_GROUP;
-    us->capped = !u->no_cap;
-    if (us->capped)
-        sqe->file_index =
-            WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
-}
-
-static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
-                          struct weft__uring_slot *us, uint32_t which)
-{
-    const struct weft__fdslot *slot = us->slot;
-    switch (which) {
-    case WEFT__URING_POLL_READ:
-        write_poll(sqe, slot->fd, EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET, TOKEN(us, which));
-        break;
-    case WEFT__URING_POLL_WRITE:
-        write_poll(sqe, slot->fd, EPOLLOUT | EPOLLET, TOKEN(us, which));
-        break;
-    default:
-        write_fetch(u, sqe, us, TOKEN(us, which));
-        break;
-    }
-}
-
-static void write_cancel(struct io_uring_sqe *sqe, const struct weft__uring_slot *us,
-                         uint32_t which)
-{
-    sqe->opcode = IORING_OP_ASYNC_CANCEL;
-    sqe->fd = -1;
-    sqe->addr = TOKEN(us, which);
-    sqe->user_data = TOKEN(us, which) | TOKEN_CANCEL;
-}
-
-static void write_event(struct weft__uring *u, struct io_uring_sqe *sqe, int event)
-{
-    write_poll(sqe, event, EPOLLIN | EPOLLET, TOKEN_EVENT);
-    store_relaxed(&u->event_asked, true); /* relaxed: under the lock */
-    u->in_kernel++;
-}
-
-/* Lowest first: a request is there before its cancel. False: the queue is full. */
-static bool submit_slot(struct weft__uring *u, struct weft__uring_slot *us)
-{
-    while (us->to_submit | us->to_cancel) {
-        struct io_uring_sqe *sqe = weft__ring_sqe(&u->ring);
-        if (!sqe) return false;
-        if (us->to_submit) {
-            uint8_t which = us->to_submit & (uint8_t)-us->to_submit;
-            write_request(u, sqe, us, which);
-            us->to_submit &= (uint8_t)~which;
-            u->in_kernel++;
-        } else {
-            uint8_t which = us->to_cancel & (uint8_t)-us->to_cancel;
-            write_cancel(sqe, us, which);
-            us->to_cancel &= (uint8_t)~which;
-        }
-    }
-    return true;
-}
-
-static struct weft__uring_slot *slot_of_token(struct weft__port *port, uint64_t token)
-{
-    struct weft__fdslot *slot = weft__port_slot(port, (uint32_t)(token >> 8));
-    weft_assert(slot); /* we made the token */
-    return more_of(slot);
-}
-
-/* The kernel did not take these, having no memory: they are bits again. */
-static void take_back(struct weft__port *port, struct weft__uring *u)
-{
-    const struct io_uring_sqe *sqe;
-    while ((sqe = weft__ring_withdraw(&u->ring))) {
-        if (sqe->user_data == TOKEN_CANCEL_ALL) continue;
-        if (sqe->opcode != IORING_OP_ASYNC_CANCEL) u->in_kernel--;
-        if (sqe->user_data == TOKEN_EVENT) {
-            store_relaxed(&u->event_asked, false); /* relaxed: under the lock */
-            continue;
-        }
-        struct weft__uring_slot *us = slot_of_token(port, sqe->user_data);
-        uint8_t which = sqe->user_data & WEFT__URING_ALL;
-        if (sqe->user_data & TOKEN_CANCEL)
-            us->to_cancel |= which;
-        else
-            us->to_submit |= which;
-        list_it(u, us);
-    }
-}
-
-/* As many as have room. */
-static void write_wanted(struct weft__port *port, struct weft__uring *u, bool sleeps)
-{
-    if (sleeps && !load_relaxed(&u->event_asked)) {
-        struct io_uring_sqe *sqe = weft__ring_sqe(&u->ring);
-        if (sqe) write_event(u, sqe, port->event);
-    }
-    while (u->first) {
-        struct weft__uring_slot *us = unlist_first(u);
-        if (submit_slot(u, us)) continue;
-        list_it(u, us);
-        return;
-    }
-}
-
-/* All that is wanted, as far as the kernel takes it: what it does not is tried again by whoever comes next. The port's event is asked for by whoever
- * will sleep in the port: the kernel hands its answers to the thread that asked, which is disturbed for each if it sleeps elsewhere. */
-static void flush(struct weft__port *port, struct weft__uring *u, bool sleeps)
-{
-    bool taken = true;
-    while (taken && (u->first || (sleeps && !load_relaxed(&u->event_asked)))) {
-        write_wanted(port, u, sleeps);
-        (void)weft__ring_submit(&u->ring);
-        taken = weft__ring_unsubmitted(&u->ring) == 0;
-        if (!taken) take_back(port, u);
-    }
-    store_relaxed(&u->pending, u->first != NULL); /* relaxed: a hint */
-}
-
-/* The slot has asked for something. Whoever is at home submits it when he comes by; if he sleeps, he is told to. */
-static void hand_in(struct weft__port *port, struct weft__uring *u)
-{
-    struct weft__driver *driver = port->driver;
-    enum weft__home home = u->down ? WEFT__HOME_SELF : driver->home(driver, port->index);
-    if (home == WEFT__HOME_NOBODY) flush(port, u, false);
-    if (home == WEFT__HOME_ANOTHER) (void)weft__event_signal(port->event);
-}
-
-/* This slot's alone, at once: it is to be closed, and until its cancels are done the kernel holds the file. */
-static void submit_now(struct weft__port *port, struct weft__uring *u, struct weft__uring_slot *us)
-{
-    if (us->listed) unlist(u, us);
-    if (!submit_slot(u, us))
-        list_it(u, us); /* never: nothing is left in the queue behind the lock */
-    (void)weft__ring_submit(&u->ring);
-    if (weft__ring_unsubmitted(&u->ring) == 0) return;
-    take_back(port, u);
-    hand_in(port, u);
-}
-
 /* ---- answers. Holds: the ring's lock ---- */
 
 /* The last answer of a request: the side is to be tried, whatever it said. */
 static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
 {
-    set_asked(us, asked(us) & ~which);
+    weft__uring_set_asked(us, weft__uring_asked(us) & ~which);
     us->cancelled &= (uint8_t)~which;
     us->to_cancel &= (uint8_t)~which;
     u->in_kernel--;
@@ -296,13 +52,13 @@ static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uin
     if (which == WEFT__URING_FETCH) {
         weft__uring_keep(u, us, done);
         bits = WEFT__READY_READ;
-        if (weft__uring_is_full(us)) stop(u, us, WEFT__URING_FETCH);
+        if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
     } else if (done->result > 0) {
         bits = weft__ready_of((uint32_t)done->result);
     }
     if (!(done->flags & IORING_CQE_F_MORE)) bits |= ends(u, us, which);
     if (!us->closed) return bits;
-    return us->left && !asked(us) ? FETCHED_FREE : 0;
+    return us->left && !weft__uring_asked(us) ? FETCHED_FREE : 0;
 }
 
 /* A cancel found its request busy: again, if that has not ended meanwhile. Not found, its last answer is here, or behind this. */
@@ -311,7 +67,7 @@ static void cancel_answered(struct weft__uring *u, struct weft__uring_slot *us, 
 {
     if (result != -EALREADY || !(us->cancelled & which)) return;
     us->to_cancel |= (uint8_t)which;
-    list_it(u, us);
+    weft__uring_list_it(u, us);
 }
 
 static void put(struct weft__events *into, uint64_t token, uint64_t what)
@@ -324,8 +80,8 @@ static void put(struct weft__events *into, uint64_t token, uint64_t what)
 static void fetch_one(struct weft__port *port, struct weft__uring *u,
                       const struct weft__ring_done *done, struct weft__events *into)
 {
-    if (done->data == TOKEN_CANCEL_ALL) return;
-    if (done->data == TOKEN_EVENT) {
+    if (done->data == WEFT__URING_TOKEN_CANCEL_ALL) return;
+    if (done->data == WEFT__URING_TOKEN_EVENT) {
         if (!(done->flags & IORING_CQE_F_MORE)) {
             store_relaxed(
                 &u->event_asked,
@@ -335,16 +91,16 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
         put(into, 0, FETCHED_EVENT);
         return;
     }
-    struct weft__uring_slot *us = slot_of_token(port, done->data);
+    struct weft__uring_slot *us = weft__uring_slot_of_token(port, done->data);
     uint32_t which = done->data & WEFT__URING_ALL;
-    if (done->data & TOKEN_CANCEL) {
+    if (done->data & WEFT__URING_TOKEN_CANCEL) {
         cancel_answered(u, us, which, done->result);
         return;
     }
     uint64_t what = answered(u, us, which, done);
     if (what == FETCHED_FREE) {
         us->left = false;
-        if (us->listed) unlist(u, us);
+        if (us->listed) weft__uring_unlist(u, us);
     }
     if (what) put(into, us->token, what);
 }
@@ -425,7 +181,7 @@ static void ask_for_the_end(struct weft__uring *u)
         sqe->opcode = IORING_OP_ASYNC_CANCEL;
         sqe->fd = -1;
         sqe->cancel_flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
-        sqe->user_data = TOKEN_CANCEL_ALL;
+        sqe->user_data = WEFT__URING_TOKEN_CANCEL_ALL;
     }
     (void)weft__ring_submit(&u->ring);
 }
@@ -434,8 +190,8 @@ static void ask_for_the_end(struct weft__uring *u)
 static void want_nothing(struct weft__uring *u)
 {
     while (u->first) {
-        struct weft__uring_slot *us = unlist_first(u);
-        set_asked(us, asked(us) & ~(uint32_t)us->to_submit);
+        struct weft__uring_slot *us = weft__uring_unlist_first(u);
+        weft__uring_set_asked(us, weft__uring_asked(us) & ~(uint32_t)us->to_submit);
         us->to_submit = 0;
         us->to_cancel = 0;
     }
@@ -523,7 +279,8 @@ static int make_more(struct weft__fdslot *slot)
 {
     if (!slot->more) slot->more = weft__alloc(sizeof(struct weft__uring_slot));
     if (!slot->more) return -ENOMEM;
-    *more_of(slot) = (struct weft__uring_slot){.slot = slot, .token = weft__fdslot_token(slot)};
+    *weft__uring_more_of(slot) =
+        (struct weft__uring_slot){.slot = slot, .token = weft__fdslot_token(slot)};
     return 0;
 }
 
@@ -539,27 +296,27 @@ static int uring_add(struct weft__port *port, struct weft__fdslot *slot)
 static void uring_del(struct weft__port *port, struct weft__fdslot *slot)
 {
     struct weft__uring *u = uring_of(port);
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     *watched_word(u, slot->fd) &= ~watched_bit(slot->fd);
     weft__lock_take(&u->lock);
     us->closed = true;
-    stop(u, us, WEFT__URING_ALL);
+    weft__uring_stop(u, us, WEFT__URING_ALL);
     weft__uring_drop(u, us);
-    if (us->to_cancel && !u->down) submit_now(port, u, us);
+    if (us->to_cancel && !u->down) weft__uring_submit_now(port, u, us);
     weft__lock_drop(&u->lock);
 }
 
 static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 {
     struct weft__uring *u = uring_of(port);
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     weft__lock_take(&u->lock);
     us->closed = true;
     weft__uring_drop(u, us); /* of a port that was down before it was closed */
-    bool gone = !asked(us);
-    if (gone && us->listed) unlist(u, us);
+    bool gone = !weft__uring_asked(us);
+    if (gone && us->listed) weft__uring_unlist(u, us);
     us->left = !gone;
     weft__lock_drop(&u->lock);
     return gone;
@@ -571,14 +328,14 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
                     bool sleeps)
 {
     weft__lock_take(&u->lock);
-    flush(port, u, sleeps);
+    weft__uring_flush(port, u, sleeps);
     bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
     (void)fetch(port, u, into);
     bool unwatched = watched && !load_relaxed(&u->event_asked);
     /* Who holds enough is stopped before more comes. And the event's request may have ended while
      * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
      * it answers at once if there was a signal. */
-    flush(port, u, sleeps || unwatched);
+    weft__uring_flush(port, u, sleeps || unwatched);
     weft__lock_drop(&u->lock);
 }
 
@@ -669,7 +426,7 @@ static uint32_t wants(const struct weft__uring *u, const struct weft__uring_slot
 {
     if (side == WEFT__SIDE_WRITE) return WEFT__URING_POLL_WRITE;
     if (bits & WEFT__READY_URGENT) return WEFT__URING_POLL_READ;
-    if (asked(us) & WEFT__URING_FETCH) return WEFT__URING_FETCH;
+    if (weft__uring_asked(us) & WEFT__URING_FETCH) return WEFT__URING_FETCH;
     return may_fetch(u, us) ? WEFT__URING_FETCH : WEFT__URING_POLL_READ;
 }
 
@@ -677,17 +434,17 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
 {
     struct weft__port *port = slot->port;
     struct weft__uring *u = uring_of(port);
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
 
-    if (asked(us) & wants(u, us, side, bits))
+    if (weft__uring_asked(us) & wants(u, us, side, bits))
         return; /* a hint: its last answer makes the side ready, and we are in its list */
     weft__lock_take(&u->lock);
     uint32_t which = wants(u, us, side, bits);
-    if (!us->closed && !u->down && !(asked(us) & which)) {
+    if (!us->closed && !u->down && !(weft__uring_asked(us) & which)) {
         if (which == WEFT__URING_FETCH)
-            stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
-        ask(u, us, which);
-        hand_in(port, u);
+            weft__uring_stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
+        weft__uring_ask(u, us, which);
+        weft__uring_hand_in(port, u);
     }
     weft__lock_drop(&u->lock);
 }
@@ -696,15 +453,15 @@ static bool uring_direct(struct weft__fdslot *slot)
 {
     struct weft__port *port = slot->port;
     struct weft__uring *u = uring_of(port);
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     store_relaxed(&us->by_calls, true); /* relaxed: the reader's own, and who arms is he */
-    if (!(asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds))
+    if (!(weft__uring_asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds))
         return true; /* relaxed: only he asks for more, and what was asked for is seen */
     weft__lock_take(&u->lock);
-    stop(u, us, WEFT__URING_FETCH);
-    if (us->to_cancel && !u->down) submit_now(port, u, us);
-    bool direct = !(asked(us) & WEFT__URING_FETCH) && !us->count && !us->error;
+    weft__uring_stop(u, us, WEFT__URING_FETCH);
+    if (us->to_cancel && !u->down) weft__uring_submit_now(port, u, us);
+    bool direct = !(weft__uring_asked(us) & WEFT__URING_FETCH) && !us->count && !us->error;
     weft__lock_drop(&u->lock);
     return direct;
 }
@@ -713,12 +470,12 @@ static bool uring_direct(struct weft__fdslot *slot)
 static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
 {
     struct weft__uring *u = uring_of(slot->port);
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     weft__lock_take(&u->lock);
     ssize_t r = weft__uring_give(u, us, what);
     bool dry = !us->count && !us->fds_count && !us->error;
-    bool comes = asked(us) & WEFT__URING_FETCH;
+    bool comes = weft__uring_asked(us) & WEFT__URING_FETCH;
     bool closed = us->closed;
     weft__lock_drop(&u->lock);
     if (r == -EAGAIN && !comes && !closed) return -ENOENT;
@@ -735,11 +492,11 @@ static bool is_fetched(const struct weft__take *what)
 /* The look comes first: what is fetched behind it changes the tick, so that a call which found nothing because of that clears nothing. */
 static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what)
 {
-    struct weft__uring_slot *us = more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
     uint64_t seen = weft__fdslot_look(slot);
     bool fetched = slot->shape != WEFT__SHAPE_ANY && is_fetched(what);
     /* relaxed: read behind `asked`; what this reader has not seen of it comes with an event */
-    if (fetched && ((asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
+    if (fetched && ((weft__uring_asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
         ssize_t r = take_fetched(slot, what, seen);
         if (r != -ENOENT) return r;
     }

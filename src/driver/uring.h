@@ -98,6 +98,52 @@ struct weft__uring {
     uint32_t watched_words;
 };
 
+/* ---- requests (uring_ask.c). Holds: the ring's lock ---- */
+
+/* The words of requests: slot and which of its three; a cancel of it; the port's event; what takes all back. */
+#define WEFT__URING_TOKEN(us, which) ((uint64_t)(us)->slot->index << 8 | (which))
+#define WEFT__URING_TOKEN_CANCEL     UINT64_C(0x10)
+#define WEFT__URING_TOKEN_EVENT      UINT64_MAX
+#define WEFT__URING_TOKEN_CANCEL_ALL (UINT64_MAX - 1)
+
+static inline struct weft__uring_slot *weft__uring_more_of(const struct weft__fdslot *slot)
+{
+    return slot->more;
+}
+
+static inline uint8_t weft__uring_asked(const struct weft__uring_slot *us)
+{
+    return load_acquire(&us->asked); /* [uring-asked] with set_asked: what was kept until then */
+}
+
+static inline void weft__uring_set_asked(struct weft__uring_slot *us, uint32_t which)
+{
+    store_release(&us->asked,
+                  (uint8_t)which); /* [uring-asked] with who reads: what is kept is noted */
+}
+
+void weft__uring_ask(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which);
+
+/* Those of `which` that are there: taken out of the list, or to be cancelled. */
+void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which);
+
+/* The list of slots that want something. */
+void weft__uring_list_it(struct weft__uring *u, struct weft__uring_slot *us);
+void weft__uring_unlist(struct weft__uring *u, struct weft__uring_slot *us);
+struct weft__uring_slot *weft__uring_unlist_first(struct weft__uring *u);
+
+/* Submit what is wanted. `sleeps`: somebody will sleep in the port, and its event is wanted, too. */
+void weft__uring_flush(struct weft__port *port, struct weft__uring *u, bool sleeps);
+
+/* A slot has asked for something: whoever is at home submits it. */
+void weft__uring_hand_in(struct weft__port *port, struct weft__uring *u);
+
+/* This slot's alone, at once. */
+void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
+                            struct weft__uring_slot *us);
+
+struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint64_t token);
+
 /* ---- what has come (uring_fetched.c). Holds: the ring's lock ---- */
 
 /* An answer of FETCH, that is or is not its last. */

@@ -249,5 +249,5 @@ int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns)
         long n = syscall(SYS_io_uring_enter, ring->fd, 0, 1, flags, &arg, sizeof(arg));
         r = n < 0 ? -errno : 0;
     }
-    return r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY ? 0 : r;
+    return r == -EBADR || r == -EINVAL ? r : 0; /* all else: look, and wait again */
 }

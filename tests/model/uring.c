@@ -42,6 +42,7 @@ enum {
 #include "driver/slot.c"
 #include "driver/take.c"
 #include "driver/uring.c"
+#include "driver/uring_ask.c"
 #include "driver/uring_fetched.c"
 #include "sched/park.c"
 
@@ -58,7 +59,7 @@ static ssize_t broken_take(struct weft__fdslot *slot, const struct weft__take *w
     const struct weft__uring_slot *us = slot->more;
     uint64_t seen = weft__fdslot_look(slot);
     bool kept = load_relaxed(&us->holds); /* relaxed: as the real one */
-    bool is_asked = asked(us) & WEFT__URING_FETCH;
+    bool is_asked = weft__uring_asked(us) & WEFT__URING_FETCH;
     bool call = !kept && !is_asked;
     if (model_mutant == READS_WHILE_ASKED && !kept) return weft__take_direct(slot, what);
     if (model_mutant == LOOKS_TOO_LATE && call) return weft__take_direct(slot, what);
@@ -74,8 +75,8 @@ static ssize_t twin_take(struct weft__fdslot *slot, const struct weft__take *wha
 static void pretend(struct weft__uring *u, struct weft__uring_slot *us, bool is_asked)
 {
     weft__lock_take(&u->lock);
-    set_asked(us,
-              is_asked ? asked(us) | WEFT__URING_FETCH : asked(us) & ~(uint32_t)WEFT__URING_FETCH);
+    weft__uring_set_asked(us, is_asked ? weft__uring_asked(us) | WEFT__URING_FETCH
+                                       : weft__uring_asked(us) & ~(uint32_t)WEFT__URING_FETCH);
     weft__lock_drop(&u->lock);
 }
 
@@ -86,7 +87,7 @@ static int twin_wait(struct weft__port *p, struct weft__events *into, int64_t ti
     struct weft__uring_slot *us = slots[0].more;
     if (model_mutant == LAST_ANSWER_IS_SILENT && silenced) into->count = 0;
     if (model_mutant == ENDS_BEHIND_THE_WAKE && into->count > 0 &&
-        !(asked(us) & WEFT__URING_FETCH)) {
+        !(weft__uring_asked(us) & WEFT__URING_FETCH)) {
         unended = us;
         pretend(p->own, us, true);
     }

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * uring_ask - requests: from a bit in the slot to the kernel, and back if it takes none; the idea is in uring.h.
+ */
+#include "driver/uring.h"
+
+#include "sys/event.h"
+#include "sys/socket.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+void weft__uring_list_it(struct weft__uring *u, struct weft__uring_slot *us)
+{
+    if (us->listed) return;
+    us->listed = true;
+    us->next = NULL;
+    if (u->last)
+        u->last->next = us;
+    else
+        u->first = us;
+    u->last = us;
+    store_relaxed(&u->pending, true); /* relaxed: a hint */
+}
+
+/* Walks: it is of this turn, and not far. */
+void weft__uring_unlist(struct weft__uring *u, struct weft__uring_slot *us)
+{
+    struct weft__uring_slot *before = NULL;
+    for (struct weft__uring_slot *at = u->first; at != us; at = at->next)
+        before = at;
+    if (before)
+        before->next = us->next;
+    else
+        u->first = us->next;
+    if (u->last == us) u->last = before;
+    us->listed = false;
+}
+
+struct weft__uring_slot *weft__uring_unlist_first(struct weft__uring *u)
+{
+    struct weft__uring_slot *us = u->first;
+    u->first = us->next;
+    if (!u->first) u->last = NULL;
+    us->listed = false;
+    return us;
+}
+
+void weft__uring_ask(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
+{
+    weft__uring_set_asked(us, weft__uring_asked(us) | which);
+    us->to_submit |= (uint8_t)which;
+    weft__uring_list_it(u, us);
+}
+
+/* Those of `which` that are there. */
+void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
+{
+    uint32_t early = us->to_submit & which;
+    us->to_submit &= (uint8_t)~early;
+    weft__uring_set_asked(us, weft__uring_asked(us) & ~early);
+    uint32_t late = weft__uring_asked(us) & which & (uint32_t)~us->cancelled;
+    if (!late) return;
+    us->cancelled |= (uint8_t)late;
+    us->to_cancel |= (uint8_t)late;
+    weft__uring_list_it(u, us);
+}
+
+static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64_t token)
+{
+    sqe->opcode = IORING_OP_POLL_ADD;
+    sqe->fd = fd;
+    sqe->len = IORING_POLL_ADD_MULTI;
+    sqe->poll32_events = __BYTE_ORDER == __BIG_ENDIAN ? (events << 16 | events >> 16) : events;
+    sqe->user_data = token;
+}
+
+static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
+                        struct weft__uring_slot *us, uint64_t token)
+{
+    const struct weft__fdslot *slot = us->slot;
+    sqe->fd = slot->fd;
+    sqe->user_data = token;
+    if (slot->shape == WEFT__SHAPE_LISTENER) {
+        sqe->opcode = IORING_OP_ACCEPT;
+        sqe->ioprio = IORING_ACCEPT_MULTISHOT;
+        sqe->accept_flags = WEFT__SOCKET_ACCEPT_FLAGS;
+        return;
+    }
+    sqe->opcode = IORING_OP_RECV;
+    sqe->ioprio =
+        IORING_RECV_MULTISHOT |
+        IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
+    sqe->flags = IOSQE_BUFFER_SELECT;
+    sqe->buf_group = WEFT__RINGBUF_GROUP;
+    us->capped = !u->no_cap;
+    if (us->capped)
+        sqe->file_index =
+            WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
+}
+
+static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
+                          struct weft__uring_slot *us, uint32_t which)
+{
+    const struct weft__fdslot *slot = us->slot;
+    switch (which) {
+    case WEFT__URING_POLL_READ:
+        write_poll(sqe, slot->fd, EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET,
+                   WEFT__URING_TOKEN(us, which));
+        break;
+    case WEFT__URING_POLL_WRITE:
+        write_poll(sqe, slot->fd, EPOLLOUT | EPOLLET, WEFT__URING_TOKEN(us, which));
+        break;
+    default:
+        write_fetch(u, sqe, us, WEFT__URING_TOKEN(us, which));
+        break;
+    }
+}
+
+static void write_cancel(struct io_uring_sqe *sqe, const struct weft__uring_slot *us,
+                         uint32_t which)
+{
+    sqe->opcode = IORING_OP_ASYNC_CANCEL;
+    sqe->fd = -1;
+    sqe->addr = WEFT__URING_TOKEN(us, which);
+    sqe->user_data = WEFT__URING_TOKEN(us, which) | WEFT__URING_TOKEN_CANCEL;
+}
+
+static void write_event(struct weft__uring *u, struct io_uring_sqe *sqe, int event)
+{
+    write_poll(sqe, event, EPOLLIN | EPOLLET, WEFT__URING_TOKEN_EVENT);
+    store_relaxed(&u->event_asked, true); /* relaxed: under the lock */
+    u->in_kernel++;
+}
+
+/* Lowest first: a request is there before its cancel. False: the queue is full. */
+static bool submit_slot(struct weft__uring *u, struct weft__uring_slot *us)
+{
+    while (us->to_submit | us->to_cancel) {
+        struct io_uring_sqe *sqe = weft__ring_sqe(&u->ring);
+        if (!sqe) return false;
+        if (us->to_submit) {
+            uint8_t which = us->to_submit & (uint8_t)-us->to_submit;
+            write_request(u, sqe, us, which);
+            us->to_submit &= (uint8_t)~which;
+            u->in_kernel++;
+        } else {
+            uint8_t which = us->to_cancel & (uint8_t)-us->to_cancel;
+            write_cancel(sqe, us, which);
+            us->to_cancel &= (uint8_t)~which;
+        }
+    }
+    return true;
+}
+
+struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint64_t token)
+{
+    struct weft__fdslot *slot = weft__port_slot(port, (uint32_t)(token >> 8));
+    weft_assert(slot); /* we made the token */
+    return weft__uring_more_of(slot);
+}
+
+/* The kernel did not take these, having no memory: they are bits again. */
+static void weft__uring_take_back(struct weft__port *port, struct weft__uring *u)
+{
+    const struct io_uring_sqe *sqe;
+    while ((sqe = weft__ring_withdraw(&u->ring))) {
+        if (sqe->user_data == WEFT__URING_TOKEN_CANCEL_ALL) continue;
+        if (sqe->opcode != IORING_OP_ASYNC_CANCEL) u->in_kernel--;
+        if (sqe->user_data == WEFT__URING_TOKEN_EVENT) {
+            store_relaxed(&u->event_asked, false); /* relaxed: under the lock */
+            continue;
+        }
+        struct weft__uring_slot *us = weft__uring_slot_of_token(port, sqe->user_data);
+        uint8_t which = sqe->user_data & WEFT__URING_ALL;
+        if (sqe->user_data & WEFT__URING_TOKEN_CANCEL)
+            us->to_cancel |= which;
+        else
+            us->to_submit |= which;
+        weft__uring_list_it(u, us);
+    }
+}
+
+/* As many as have room. */
+static void write_wanted(struct weft__port *port, struct weft__uring *u, bool sleeps)
+{
+    if (sleeps && !load_relaxed(&u->event_asked)) {
+        struct io_uring_sqe *sqe = weft__ring_sqe(&u->ring);
+        if (sqe) write_event(u, sqe, port->event);
+    }
+    while (u->first) {
+        struct weft__uring_slot *us = weft__uring_unlist_first(u);
+        if (submit_slot(u, us)) continue;
+        weft__uring_list_it(u, us);
+        return;
+    }
+}
+
+/* All that is wanted, as far as the kernel takes it: what it does not is tried again by whoever comes next. The port's event is asked for by whoever
+ * will sleep in the port: the kernel hands its answers to the thread that asked, which is disturbed for each if it sleeps elsewhere. */
+void weft__uring_flush(struct weft__port *port, struct weft__uring *u, bool sleeps)
+{
+    bool taken = true;
+    while (taken && (u->first || (sleeps && !load_relaxed(&u->event_asked)))) {
+        write_wanted(port, u, sleeps);
+        (void)weft__ring_submit(&u->ring);
+        taken = weft__ring_unsubmitted(&u->ring) == 0;
+        if (!taken) weft__uring_take_back(port, u);
+    }
+    store_relaxed(&u->pending, u->first != NULL); /* relaxed: a hint */
+}
+
+/* The slot has asked for something. Whoever is at home submits it when he comes by; if he sleeps, he is told to. */
+void weft__uring_hand_in(struct weft__port *port, struct weft__uring *u)
+{
+    struct weft__driver *driver = port->driver;
+    enum weft__home home = u->down ? WEFT__HOME_SELF : driver->home(driver, port->index);
+    if (home == WEFT__HOME_NOBODY) weft__uring_flush(port, u, false);
+    if (home == WEFT__HOME_ANOTHER) (void)weft__event_signal(port->event);
+}
+
+/* This slot's alone, at once: it is to be closed, and until its cancels are done the kernel holds the file. */
+void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
+                            struct weft__uring_slot *us)
+{
+    if (us->listed) weft__uring_unlist(u, us);
+    if (!submit_slot(u, us))
+        weft__uring_list_it(u, us); /* never: nothing is left in the queue behind the lock */
+    (void)weft__ring_submit(&u->ring);
+    if (weft__ring_unsubmitted(&u->ring) == 0) return;
+    weft__uring_take_back(port, u);
+    weft__uring_hand_in(port, u);
+}
