@@ -329,13 +329,13 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
 {
     weft__lock_take(&u->lock);
     weft__uring_flush(port, u, sleeps);
+    bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
     (void)fetch(port, u, into);
-    /* relaxed: his own, or he is told by the event, if it is asked for */
-    weft__uring_flush(
-        port, u,
-        sleeps ||
-            load_relaxed(
-                &port->slept_in)); /* who holds enough is stopped before more comes; and the event may have ended */
+    bool unwatched = watched && !load_relaxed(&u->event_asked);
+    /* Who holds enough is stopped before more comes. And the event's request may have ended while
+     * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
+     * it answers at once if there was a signal. */
+    weft__uring_flush(port, u, sleeps || unwatched);
     weft__lock_drop(&u->lock);
 }
 
