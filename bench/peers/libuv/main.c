@@ -119,7 +119,7 @@ static bool keep_beginning(struct conn *c, const char *at, size_t bytes)
 {
     if (!c->in) c->in = malloc(HTTP_HEAD_MAX);
     if (!c->in) return false;
-    memmove(c->in, at, bytes);
+    if (bytes > 0) memmove(c->in, at, bytes);
     c->in_bytes = bytes;
     return true;
 }
@@ -147,7 +147,7 @@ static void on_http(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct conn *c = (struct conn *)stream;
     (void)buf;
     if (n == 0) return;
-    bool cut = c->in_bytes > 0;
+    bool cut = c->in && c->in_bytes > 0;
     if (n < 0 || !answer(c, cut ? c->in : shared_buf, c->in_bytes + (size_t)n)) conn_close(c);
 }
 
