@@ -4,11 +4,11 @@
  */
 #include "driver/take.h"
 
+#include "sys/epoll.h"
 #include "sys/event.h"
 #include "sys/pipe.h"
 #include "sys/socket.h"
 
-#include <sys/epoll.h>
 
 uint64_t weft__ready_of(uint32_t events)
 {

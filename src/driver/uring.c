@@ -6,15 +6,13 @@
 
 #include "base/alloc.h"
 #include "driver/take.h"
+#include "sys/epoll.h"
 #include "sys/event.h"
 #include "sys/fd.h"
 #include "sys/futex.h"
 #include "sys/socket.h"
 
-#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
 /* What is fetched: a slot's token and bits of its word, or one of these. */
 #define FETCHED_EVENT (UINT64_C(1) << 63)

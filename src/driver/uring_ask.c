@@ -4,11 +4,10 @@
  */
 #include "driver/uring.h"
 
+#include "sys/epoll.h"
 #include "sys/event.h"
 #include "sys/socket.h"
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
 void weft__uring_list_it(struct weft__uring *u, struct weft__uring_slot *us)
 {

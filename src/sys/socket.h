@@ -16,6 +16,7 @@
 #include "sys/address.h"
 
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weft/weft.h>
 
 /* A TCP listener on a free port of the loopback; its address as text. */
@@ -32,6 +33,17 @@ static inline bool town_is_on_uring(void)
 {
     const char *driver = getenv("WEFT_DRIVER");
     return driver && strcmp(driver, "io_uring") == 0;
+}
+
+/* The same at an address that no other process uses, nor a gate of this one with another number: for tests that knock at a door which is closed by then. On the common one the
+ * port may be somebody else's at once, who lets them in. */
+static inline void town_open_alone(struct town_gate *gate, unsigned which)
+{
+    unsigned pid = (unsigned)getpid();
+    (void)snprintf(gate->address, sizeof(gate->address), "127.%u.%u.%u:0", 1 + which % 250,
+                   pid >> 7 & 255, 1 + (pid & 127));
+    ASSERT_OK(weft_tcp_listen(gate->address, &gate->listener));
+    ASSERT_GE(weft_listener_print(gate->listener, gate->address, sizeof(gate->address)), 1);
 }
 
 enum town_kind { TOWN_TCP, TOWN_UNIX, TOWN_PIPE, TOWN_MEMORY, TOWN_KINDS };

@@ -376,8 +376,7 @@ static int one_race(unsigned char tag, uint64_t *random)
 #define GUESTS 3
 
 struct door {
-    weft_listener *listener;
-    char address[WEFT_ADDR_TEXT];
+    struct town_gate gate;
     unsigned char tag;
     _Atomic uint32_t begun; /* accepts; relaxed: a look */
 };
@@ -395,7 +394,7 @@ struct lets_in {
 
 static weft_poll accepts_one(struct lets_in *f, weft_cx *cx)
 {
-    if (!f->begun) f->accept = (struct weft_accept){.listener = f->d->listener, .into = &f->c};
+    if (!f->begun) f->accept = (struct weft_accept){.listener = f->d->gate.listener, .into = &f->c};
     weft_poll answer = weft_accept_poll(&f->accept, cx);
     if (!f->begun) (void)fetch_add_relaxed(&f->d->begun, 1);
     f->begun = true;
@@ -430,7 +429,7 @@ static int lets_in_on_a_fiber(struct door *d)
 static int visits(struct door *d)
 {
     weft_stream *c;
-    int r = weft_tcp_connect(d->address, &c);
+    int r = weft_tcp_connect(d->gate.address, &c);
     if (r == 0) {
         unsigned char b;
         ssize_t n = weft_write(c, &d->tag, 1);
@@ -446,9 +445,7 @@ static int one_door(unsigned char tag, uint64_t *random)
     struct door d = {.tag = tag};
     weft_task *task[2 * GUESTS];
     int sum = 0;
-    (void)snprintf(d.address, sizeof d.address, "127.0.0.%d:0", 1 + tag);
-    ASSERT_OK(weft_tcp_listen(d.address, &d.listener));
-    ASSERT_GE(weft_listener_print(d.listener, d.address, sizeof d.address), 1);
+    town_open_alone(&d.gate, tag);
     for (int i = 0; i < GUESTS; i++)
         task[i] = i % 2 ? weft_spawn(lets_in, &d) : weft_go(lets_in_on_a_fiber, &d);
     while (load_relaxed(&d.begun) < GUESTS)
@@ -456,7 +453,7 @@ static int one_door(unsigned char tag, uint64_t *random)
     for (int i = 0; i < GUESTS; i++)
         task[GUESTS + i] = weft_go(visits, &d);
     let_go_on(random);
-    weft_close(d.listener);
+    weft_close(d.gate.listener);
     for (int i = 0; i < 2 * GUESTS; i++) {
         int r = -1;
         sum += weft_join(task[i], &r) < 0 ? -EIO : r;

@@ -148,6 +148,28 @@ TEST(slot_wakes_who_waits_for_that_side)
     fixture_end(&f);
 }
 
+/* Who waits for the end alone is told of it beside data that is there, and so is who waits for urgent data. */
+TEST(slot_tells_of_the_end_beside_data)
+{
+    static const uint64_t fresh[] = {WEFT__READY_READ_END, WEFT__READY_URGENT};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f = fixture_start(); /* ready to be read already */
+        struct bell bell = {.rings = 0};
+        weft__foreign_init(&bell.foreign, &bell_ops);
+        struct weft_waker waker = weft__waker_of_foreign(&bell.foreign);
+        struct weft__waiter waiter;
+        uint64_t bits = WEFT__READY_READ_END | WEFT__READY_URGENT;
+        weft__waiter_init(&waiter);
+        ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+        tell(f.slot, 0, WEFT__READY_READ);
+        ASSERT_EQ(bell.rings, 0); /* that was so before */
+        tell(f.slot, 0, fresh[i]);
+        ASSERT_EQ(bell.rings, 1);
+        ASSERT(weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+        fixture_end(&f);
+    }
+}
+
 TEST(slot_has_one_reader_and_one_writer)
 {
     struct fixture f = fixture_start();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Close: closes, bears a negative number, and finds a descriptor that is not open.
+ * Close: closes, bears a negative number, and finds a descriptor that is not open. And what a descriptor is ready for.
  */
 #include "death.h"
 #include "sys/fd.h"
@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 
 TEST(fd_close_closes)
 {
@@ -18,6 +19,27 @@ TEST(fd_close_closes)
     ASSERT_EQ(errno, EBADF);
     weft__fd_close(-1);
     weft__fd_close(-EMFILE);
+}
+
+/* The end of the peer is something to read, and the end of what is urgent; it is no reason to write. */
+TEST(fd_ready_tells_what_was_asked_for)
+{
+    int fds[2];
+    ASSERT_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN | WEFT__FD_PRI), 0);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN | WEFT__FD_OUT), WEFT__FD_OUT);
+    ASSERT_EQ(write(fds[1], "x", 1), 1);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN | WEFT__FD_PRI), WEFT__FD_IN);
+    ASSERT_OK(shutdown(fds[1], SHUT_WR));
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN), WEFT__FD_IN);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_PRI), WEFT__FD_PRI);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_OUT), WEFT__FD_OUT);
+    weft__fd_close(fds[1]);
+    int all = WEFT__FD_IN | WEFT__FD_OUT | WEFT__FD_PRI;
+    ASSERT_EQ(weft__fd_ready(fds[0], all), all);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_PRI), WEFT__FD_PRI);
+    weft__fd_close(fds[0]);
+    ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN), -EBADF);
 }
 
 #if defined(WEFT_DEBUG)

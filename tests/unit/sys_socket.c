@@ -68,6 +68,30 @@ TEST(socket_moves_bytes_and_never_blocks)
     close_both(fds);
 }
 
+TEST(socket_knows_whether_it_listens)
+{
+    struct weft__address addr;
+    bool packets = true;
+    int fds[2];
+    int fd;
+    ASSERT_OK(weft__address_parse("127.0.0.1:0", &addr));
+    ASSERT_OK(weft__socket_open(&addr, &fd));
+    ASSERT_EQ(weft__socket_listens(fd, &packets), -EINVAL);
+    ASSERT_OK(weft__socket_bind(fd, &addr));
+    ASSERT_OK(weft__socket_listen(fd, 5));
+    ASSERT_OK(weft__socket_listens(fd, &packets));
+    ASSERT(!packets);
+    weft__fd_close(fd);
+    connected(fds);
+    ASSERT_EQ(weft__socket_listens(fds[0], &packets), -EINVAL);
+    weft__fd_close(fds[0]);
+    weft__fd_close(fds[1]);
+    ASSERT_EQ(weft__socket_listens(fds[0], &packets), -EBADF);
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(weft__socket_listens(fd, &packets), -ENOTSOCK);
+    weft__fd_close(fd);
+}
+
 TEST(socket_options_come_back)
 {
     static const struct {
