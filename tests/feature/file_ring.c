@@ -376,7 +376,7 @@ static void given_up(struct crew *crew)
     (void)crew;
     for (int i = 0; i < WRITERS; i++)
         ASSERT_OK(weft_file_temp(dir, &r[i].file));
-    for (uint64_t round = 0; round < test_scaled(20); round++)
+    for (uint64_t round = 0; round < test_scaled(8); round++)
         one_round(r, &random);
     for (int i = 0; i < WRITERS; i++)
         weft_file_close(r[i].file);
@@ -409,7 +409,7 @@ static void opens_given_up(struct crew *crew)
     int fd = open(n.text, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(fd, 0);
     close(fd);
-    for (uint64_t round = 0; round < test_scaled(40); round++) {
+    for (uint64_t round = 0; round < test_scaled(10); round++) {
         for (int i = 0; i < 4; i++)
             task[i] = weft_go(opens_on, (const char *)n.text);
         for (int i = 0; i < 4; i++) {
@@ -447,7 +447,7 @@ static void fifo_given_up(struct crew *crew)
     int got;
     ASSERT_OK(mkfifo(n.text, 0600));
     weft_task *t = weft_go(opens_fifo, (const char *)n.text, O_RDONLY);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 20; i++)
         sched_yield();
     ASSERT(!weft_done(t));
     weft_cancel(t);

@@ -62,7 +62,7 @@ struct fixture {
 
 static struct fixture begin(void)
 {
-    struct fixture f;
+    struct fixture f = {0};
     ASSERT_OK(weft__driver_new(&weft__driver_epoll, 1, &f.driver));
     f.driver->stir = stir;
     f.driver->calm = calm;
