@@ -42,7 +42,15 @@ done
 
 # ---- the map: every source and every feature test has a word in it
 
-for file in src/*/*.c tests/feature/*.c; do
+# A folder has a table of its own, under its name in bold.
+for folder in src/*/; do
+    folder=$(basename "$folder")
+    table=$(sed -n "/^\*\*$folder\*\*,/,/^\*\*[^*]*\*\*[,.]/p" docs/ARCHITECTURE.md | sed '1p; /^\*\*/d')
+    for file in "src/$folder"/*.c; do
+        echo "$table" | grep -q "\`$(basename "$file" .c)\(\.c\|\.h\)\?\`" || complain "docs/ARCHITECTURE.md has no row for $file"
+    done
+done
+for file in tests/feature/*.c tests/model/*.c; do
     stem=$(basename "$file" .c)
     grep -q "\`[a-z_/]*$stem\(\.c\|\.h\)\?\`" docs/ARCHITECTURE.md || complain "docs/ARCHITECTURE.md has no word on $file"
 done
