@@ -87,9 +87,7 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
         return;
     }
     sqe->opcode = IORING_OP_RECV;
-    sqe->ioprio =
-        IORING_RECV_MULTISHOT |
-        IORING_RECVSEND_POLL_FIRST; /* there is nothing yet: no buffer is asked for until there is */
+    sqe->ioprio = IORING_RECV_MULTISHOT;
     sqe->flags = IOSQE_BUFFER_SELECT;
     sqe->buf_group = WEFT__RINGBUF_GROUP;
     us->capped = !u->no_cap;

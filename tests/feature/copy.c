@@ -462,10 +462,11 @@ static void both_ways_end(struct crew *crew)
             weft_close(b[1]);
             ASSERT_EQ(weft_write_all(a[0], "ping", 4), 4);
             ASSERT_OK(weft_join(task, &r));
-            ASSERT_EQ(r, -EPIPE);
+            ASSERT(r == -EPIPE || r == -ECONNRESET); /* by who writes, or by who reads */
             b[1] = NULL;
         }
-        ASSERT_EQ(moved[0], 4);
+        /* on a ring the kernel lets go of what was closed a moment later: the second may have gone in, to nobody */
+        ASSERT(moved[0] == 4 || (town_is_on_uring() && moved[0] == 8));
         weft_close(a[0]);
         weft_close(a[1]);
         weft_close(b[0]);
