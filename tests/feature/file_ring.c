@@ -344,7 +344,7 @@ static void check_records(const struct records *r)
 static void pause_a_little(uint64_t *random)
 {
     *random = *random * 6364136223846793005u + 1442695040888963407u;
-    for (uint64_t k = *random >> 58; k > 0; k--)
+    for (uint64_t k = *random >> 61; k > 0; k--)
         sched_yield();
 }
 
