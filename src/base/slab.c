@@ -326,10 +326,15 @@ void weft__slab_init(struct weft__slab *slab, struct weft__slab_group *group)
     } while (!cas_acq_rel(&group->slabs, &older, slab));
 }
 
-/* The free list becomes the foremost batch; an owner that still has returned blocks lying there has lent enough. */
+/* The free list becomes the foremost batch; an owner that still has returned blocks lying there has lent enough. One that has neither allocated nor freed since all was
+ * shared has nothing: a worker that serves connections sleeps often, and has no memory to give. */
 void weft__slab_share(struct weft__slab *slab)
 {
     weft__slab_flush(slab);
+    /* relaxed, both: our own */
+    uint64_t did = load_relaxed(&slab->allocated) + load_relaxed(&slab->freed);
+    bool all = true;
+    if (did == slab->shared_at) return;
     for (unsigned cls = 0; cls < WEFT__SLAB_CLASSES; cls++) {
         struct weft__slab_class *c = &slab->classes[cls];
         if (c->free) {
@@ -338,7 +343,9 @@ void weft__slab_share(struct weft__slab *slab)
             c->free = NULL;
         }
         if (c->batches && lend(slab, cls, c->batches)) c->batches = NULL;
+        all &= !c->batches;
     }
+    if (all) slab->shared_at = did;
 }
 
 static void adopt_batches(struct weft__slab_class *into, struct weft__block *batches)

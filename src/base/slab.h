@@ -151,6 +151,7 @@ struct weft__slab {
     size_t span_bytes;    /* of the next span: doubles */
     size_t span_unlisted; /* of this one until its first chunk is in the directory; then 0 */
     struct weft__slab_rest *rests; /* of adopted spans */
+    uint64_t shared_at;            /* allocated + freed when all was shared */
     struct weft__slab_class classes[WEFT__SLAB_CLASSES];
     struct weft__slab_bin bins[WEFT__SLAB_BINS];
 

@@ -88,9 +88,10 @@ static bool deaf(const struct weft__worker *w, int64_t now)
 }
 
 /* The worker has run dry: was its last theft worth it? */
-static void judge_theft(struct weft__worker *w, int64_t now)
+static void judge_theft(struct weft__worker *w)
 {
     if (w->stole_at == 0) return;
+    int64_t now = weft__clock_now();
     int64_t took = now - w->stole_at;
     uint64_t tasks = w->stole_count;
     w->stole_at = 0;
@@ -172,6 +173,7 @@ static bool others_have_work(struct weft__worker *w, bool is_deaf)
 bool weft__worker_sees_work(struct weft__worker *w)
 {
     if (!weft__inject_empty(&w->rt->inject) || !weft__inject_empty(&w->rt->background)) return true;
+    if (w->rt->worker_count == 1) return false; /* there are no others: no clock is read for them */
     return others_have_work(w, deaf(w, weft__clock_now()));
 }
 
@@ -198,13 +200,13 @@ static struct weft_task *look_around(struct weft__worker *w)
 /* Looks again and again for a short while. `sched_yield` now and then: the one we wait for may need this very CPU. */
 static struct weft_task *spin(struct weft__worker *w)
 {
-    int64_t until = weft__clock_now() + (int64_t)w->rt->opts.spin_us * 1000;
+    int64_t now = weft__clock_now();
+    int64_t until = now + (int64_t)w->rt->opts.spin_us * 1000;
     int64_t look = weft__worker_next_look(w);
     if (look < until) until = look;
     if (!weft__port_idle(w->shard->port))
         until = 0; /* it sleeps where the kernel can tell it (io.h): once around */
-    for (unsigned round = 1;; round++) {
-        int64_t now = weft__clock_now();
+    for (unsigned round = 1;; round++, now = weft__clock_now()) {
         struct weft_task *task = look_everywhere(w, now);
         if (task || now >= until) return task;
         if (load_relaxed(&w->rt->stage) == WEFT__STOPPED) return NULL; /* relaxed: looked at again before sleeping */
@@ -306,7 +308,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     bool slept = false;
     w->backlog_since = 0;
     for (;;) {
-        judge_theft(w, weft__clock_now());
+        judge_theft(w);
         weft__shard_turn(w->shard, w->index);
         struct weft_task *task = take_fired(w);
         if (!task && !w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);

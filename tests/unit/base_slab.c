@@ -296,6 +296,24 @@ TEST(slab_shares_its_free_blocks_when_its_owner_goes_idle)
     finish(&f);
 }
 
+/* An owner that has done nothing since is let go at once; one that has freed is not. */
+TEST(slab_shares_again_what_was_freed_since)
+{
+    static struct fixture f;
+    start(&f);
+    make_many(&f, &f.a, MANY);
+    weft__slab_share(&f.a); /* nothing is free yet */
+    drop_many(&f, &f.a, MANY);
+    uint32_t before = chunks(&f);
+    weft__slab_share(&f.a);
+    weft__slab_share(&f.a);
+    ASSERT_EQ(weft__slab_group_check(&f.group), 0);
+    make_many(&f, &f.b, MANY);
+    ASSERT_EQ(chunks(&f), before);
+    drop_many(&f, &f.b, MANY);
+    finish(&f);
+}
+
 static unsigned batches_in(const struct weft__block *batch)
 {
     unsigned count = 0;
