@@ -105,15 +105,15 @@ int weft__ring_open(struct weft__ring *ring, uint32_t entries)
     return weft__ring_open_wide(ring, entries, 2 * entries);
 }
 
-int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t answers)
+int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t places)
 {
     const uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP;
     struct io_uring_params params;
 
     *ring = (struct weft__ring){.fd = -1};
-    int fd = ring_setup(entries, answers, wanted_flags, &params);
+    int fd = ring_setup(entries, places, wanted_flags, &params);
     ring->coop = fd >= 0;
-    if (fd == -EINVAL) fd = ring_setup(entries, answers, 0, &params); /* before 5.19 */
+    if (fd == -EINVAL) fd = ring_setup(entries, places, 0, &params); /* before 5.19 */
     if (fd < 0) return fd;
     ring->fd = fd;
     ring->features = params.features;

@@ -74,8 +74,8 @@ struct weft__ring_done {
  * of locked memory; -EMFILE; -ENFILE. */
 int weft__ring_open(struct weft__ring *ring, uint32_t entries);
 
-/* Likewise, with room for more answers than twice the requests: for requests with several each. */
-int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t answers);
+/* Likewise, with `places` for answers, more than twice the requests: for requests with several each. */
+int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t places);
 
 /* Close it; one that is not open is fine. The kernel cancels what is in flight, and may still write to where it was told
  * to for a while: nothing is in flight. */

@@ -95,8 +95,8 @@ static ssize_t uses(unsigned steps)
 static void closed_under(unsigned steps)
 {
     ssize_t r = 1;
-    union thing fresh;
-    union thing its_peer;
+    union thing fresh = {NULL};
+    union thing its_peer = {NULL};
     make(&used, &beside);
     store_relaxed(&begun, false);
     weft_task *task = weft_go(uses, steps);

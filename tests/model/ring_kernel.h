@@ -168,9 +168,9 @@ static int signal_event(int fd)
 }
 
 /* By a system call: all that is there, into the first buffer. */
-int weft__socket_accept(int fd, struct weft__address *peer, int *into)
+int weft__socket_accept(int fd, struct weft__address *from, int *into)
 {
-    (void)peer;
+    (void)from;
     unsigned file = (unsigned)fd - FIRST_FD;
     model_lock(&kernel);
     model_assert(!closed[file]);
@@ -202,9 +202,9 @@ void weft__fd_close(int fd)
 
 /* ---- the ring ---- */
 
-int weft__ring_open_wide(struct weft__ring *ring, uint32_t requests_, uint32_t answers_)
+int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t places)
 {
-    (void)requests_, (void)answers_;
+    (void)entries, (void)places;
     *ring = (struct weft__ring){.fd = 4, .coop = true, .features = IORING_FEAT_EXT_ARG};
     return 0;
 }
