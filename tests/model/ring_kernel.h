@@ -48,7 +48,7 @@ static bool closed[FILES];       /* by the program; the requests have it still *
 static unsigned signals;         /* of the port's event */
 static unsigned may_end;         /* so many requests may end behind an answer, any that it likes */
 
-static struct io_uring_sqe entries[ENTRIES];
+static struct io_uring_sqe queue[ENTRIES];
 static unsigned entry_count;
 
 static struct weft__ring_done answers_room[ANSWERS];
@@ -200,6 +200,12 @@ void weft__fd_close(int fd)
     model_unlock(&kernel);
 }
 
+/* There are no files here. */
+void weft__files_close(struct weft__port *port)
+{
+    (void)port;
+}
+
 /* ---- the ring ---- */
 
 int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t places)
@@ -224,8 +230,8 @@ struct io_uring_sqe *weft__ring_sqe(struct weft__ring *ring)
 {
     (void)ring;
     if (entry_count == ENTRIES) return NULL;
-    memset(&entries[entry_count], 0, sizeof(entries[0]));
-    return &entries[entry_count++];
+    memset(&queue[entry_count], 0, sizeof(queue[0]));
+    return &queue[entry_count++];
 }
 
 uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
@@ -237,7 +243,7 @@ uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
 const struct io_uring_sqe *weft__ring_withdraw(struct weft__ring *ring)
 {
     (void)ring;
-    return entry_count ? &entries[--entry_count] : NULL;
+    return entry_count ? &queue[--entry_count] : NULL;
 }
 
 static void cancel_submitted(const struct io_uring_sqe *sqe)
@@ -254,10 +260,10 @@ int weft__ring_submit(struct weft__ring *ring)
     int taken = (int)entry_count;
     model_lock(&kernel);
     for (unsigned i = 0; i < entry_count; i++) {
-        if (entries[i].opcode == IORING_OP_ASYNC_CANCEL)
-            cancel_submitted(&entries[i]);
+        if (queue[i].opcode == IORING_OP_ASYNC_CANCEL)
+            cancel_submitted(&queue[i]);
         else
-            begin_request(&entries[i]);
+            begin_request(&queue[i]);
     }
     entry_count = 0;
     model_unlock(&kernel);

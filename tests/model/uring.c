@@ -19,6 +19,7 @@ static int signal_event(int fd);
 #include "leaf.h"
 
 #include "driver/driver.h"
+#include "driver/files.h"
 #undef WEFT__PORT_FIRST
 #define WEFT__PORT_FIRST 1 /* a chunk of one: two slots are two chunks */
 
