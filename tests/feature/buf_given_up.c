@@ -131,7 +131,7 @@ struct drops {
 static int pours(struct drops *d)
 {
     unsigned char buf[64];
-    uint64_t random = d->random + 1;
+    uint64_t random = pool_seed(6); /* d->random is the other one's */
     for (uint64_t at = 0; at < d->bytes;) {
         size_t len = 1 + pool_random(&random, 63);
         if (len > d->bytes - at) len = (size_t)(d->bytes - at);
