@@ -498,8 +498,9 @@ TEST(file_ring_opens_both_ends_of_many_fifos)
 /* The runtime stops while some are under way: they are cancelled, and it does not wait for a writer that never comes. */
 static void stopped_under_way(struct crew *crew)
 {
+    static struct name n; /* tasks that have not begun read it when this has returned */
     (void)crew;
-    struct name n = name_of("f", 0);
+    n = name_of("f", 0);
     for (int i = 0; i < 8; i++)
         ASSERT_OK(weft_detach(weft_go(opens_fifo, (const char *)n.text, O_RDONLY)));
     for (int i = 0; i < 20; i++)
