@@ -23,6 +23,7 @@
 static int signal_event(int fd);
 #define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
 
+#include "base/err.h"
 #include "../harness/ending.h"
 #include "sched/idle.c"
 #include "sched/inbox.c"
@@ -287,6 +288,9 @@ static void port_init(uint32_t index, bool has_fds)
 }
 
 /* clang-format off */
+int weft__driver_uring_probe(void) { unreached(); return 0; }
+const char *weft__err_name(int error) { (void)error; unreached(); return ""; }
+const char *weft__err_text(int error) { (void)error; unreached(); return ""; }
 int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into) { (void)ops; (void)port_count; (void)into; unreached(); return 0; }
 void weft__driver_stop(struct weft__driver *d) { (void)d; unreached(); }
 void weft__driver_let_go(struct weft__driver *d) { (void)d; unreached(); }
