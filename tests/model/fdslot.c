@@ -22,7 +22,9 @@ enum {
     FORGETS_GENERATIONS, /* an event is an event */
 };
 
-static struct weft__port port;
+static const struct weft__driver_ops ops; /* an event comes by itself: nothing is armed */
+static struct weft__driver driver = {.ops = &ops};
+static struct weft__port port = {.driver = &driver};
 static struct weft__fdslot slot;
 static _Atomic uint32_t kernel; /* bytes there; its locks order it all */
 static int *descriptor;         /* what a call uses: freed when it is closed */
