@@ -123,13 +123,19 @@ class Rounds(unittest.TestCase):
         def end(self, cpu_s):
             return self.complaints.pop(0) if self.complaints else None
 
-    def test_a_disturbed_round_is_repeated(self):
+    def kept_and_discarded(self, complaints):
         saved, net.run_once = net.run_once, lambda side, case, ask, cores: net.NetRun(values(5.0), "epoll")
         try:
-            result = net.run_cell("http", [WEFT, LIMIT], net.Ask(), 2, (0, 1), random.Random(1), self.Watch([None, "noise"]), lambda text: None)
+            result = net.run_cell("http", [WEFT, LIMIT], net.Ask(), 2, (0, 1), random.Random(1), self.Watch(complaints), lambda text: None)
         finally:
             net.run_once = saved
-        self.assertEqual((len(result.kept), len(result.discarded)), (2, 1))
+        return len(result.kept), len(result.discarded)
+
+    def test_a_disturbed_run_is_repeated_alone(self):
+        self.assertEqual(self.kept_and_discarded([None, "noise"]), (2, 0))
+
+    def test_a_round_whose_run_stays_disturbed_is_repeated(self):
+        self.assertEqual(self.kept_and_discarded([None] + ["noise"] * net.RUNS_AT_MOST), (2, 1))
 
 
 class CommandLine(unittest.TestCase):
