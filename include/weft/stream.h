@@ -42,9 +42,9 @@ typedef struct weft_buf weft_buf;           /* buf.h */
 typedef struct weft_udp weft_udp;           /* udp.h */
 typedef struct weft_dgram weft_dgram;       /* unix.h */
 
-/* An operation under way; zero before. Private, with room to grow. */
+/* An operation under way; zero before. Private. Small, since each read and write clears it: a stream that needs more keeps it in itself. */
 struct weft_io {
-    void *weft__io[9];
+    void *weft__io[4];
 };
 
 /* ---- read ----------------------------------------------------------------------------------------------------------------

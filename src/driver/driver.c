@@ -63,37 +63,16 @@ static void driver_unref(struct weft__driver *driver)
 
 /* ---- slots ---- */
 
-/* Chunk k begins at slot FIRST * (2^k - 1). */
-static uint32_t chunk_of(uint32_t index)
-{
-    return (uint32_t)(31 - __builtin_clz(index + WEFT__PORT_FIRST)) -
-           (uint32_t)__builtin_ctz(WEFT__PORT_FIRST);
-}
-
-static uint32_t chunk_slots(uint32_t chunk)
-{
-    return (uint32_t)WEFT__PORT_FIRST << chunk;
-}
-
-struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index)
-{
-    uint32_t chunk = chunk_of(index);
-    if (chunk >= WEFT__PORT_CHUNKS) return NULL;
-    struct weft__fdslot *slots =
-        load_acquire(&port->chunk[chunk]); /* [port-chunk] with make_slot */
-    return slots ? &slots[index + WEFT__PORT_FIRST - chunk_slots(chunk)] : NULL;
-}
-
 /* Holds: port->lock. */
 static struct weft__fdslot *make_chunk(struct weft__port *port, uint32_t chunk)
 {
-    size_t count = chunk_slots(chunk);
+    size_t count = weft__chunk_slots(chunk);
     struct weft__fdslot *slots =
         weft__alloc_aligned(count * sizeof(struct weft__fdslot), WEFT__CACHE_LINE);
     if (!slots) return NULL;
     for (size_t i = 0; i < count; i++) {
         slots[i].port = port;
-        slots[i].index = (uint32_t)i + chunk_slots(chunk) - WEFT__PORT_FIRST;
+        slots[i].index = (uint32_t)i + weft__chunk_slots(chunk) - WEFT__PORT_FIRST;
         for (int side = 0; side < WEFT__SIDES; side++)
             weft__waitlist_init(&slots[i].waiters[side]);
     }
@@ -105,7 +84,7 @@ static struct weft__fdslot *make_chunk(struct weft__port *port, uint32_t chunk)
 static struct weft__fdslot *make_slot(struct weft__port *port)
 {
     uint32_t index = port->made;
-    uint32_t chunk = chunk_of(index);
+    uint32_t chunk = weft__chunk_of(index);
     if (chunk >= WEFT__PORT_CHUNKS) return NULL;
     /* relaxed: made under the lock that we hold */
     if (!load_relaxed(&port->chunk[chunk]) && !make_chunk(port, chunk)) return NULL;
@@ -211,8 +190,7 @@ static void put_back(struct weft__port *port, struct weft__fdslot *slot)
     count_out(port);
 }
 
-/* The last operation has left. Apart: a leave that is not the last saves no registers. */
-static __attribute__((noinline)) void dispose(struct weft__fdslot *slot)
+void weft__driver_dispose(struct weft__fdslot *slot)
 {
     struct weft__port *port = slot->port;
     struct weft__driver *driver = port->driver;
@@ -234,11 +212,6 @@ void weft__port_give_back(struct weft__fdslot *slot, bool locked)
     put_back(port, slot);
     if (!locked) weft__lock_drop(&port->lock);
     driver_unref(driver); /* locked: the port is being stopped, by a runtime that holds it */
-}
-
-void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
-{
-    if (weft__fdslot_leave(slot, as)) dispose(slot);
 }
 
 /* Before the fd is closed: it may live on in another process, or under another number, and would go on to report. */

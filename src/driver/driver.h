@@ -194,8 +194,14 @@ void weft__driver_close(struct weft__fdslot *slot);
 /* Ends the slot and gives the fd back, still open. Returns it; -EBUSY: an operation is under way; -EBADF. */
 int weft__driver_release(struct weft__fdslot *slot);
 
+/* The last operation of a closed slot has left it. */
+void weft__driver_dispose(struct weft__fdslot *slot);
+
 /* An operation is over; the last one of a closed slot ends it. */
-void weft__driver_leave(struct weft__fdslot *slot, uint32_t as);
+static inline void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
+{
+    if (__builtin_expect(weft__fdslot_leave(slot, as), 0)) weft__driver_dispose(slot);
+}
 
 static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what)
 {
@@ -215,6 +221,12 @@ static inline bool weft__driver_direct(struct weft__fdslot *slot)
     return !ops->direct || ops->direct(slot);
 }
 
+/* Is that so by itself, whatever happens? */
+static inline bool weft__driver_always_direct(const struct weft__fdslot *slot)
+{
+    return !slot->port->driver->ops->direct;
+}
+
 static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
 {
     return __builtin_expect(slot->port->lost, 0);
@@ -223,7 +235,26 @@ static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
 /* For backends: a slot that was not let go of is free now. `locked`: the port's lock is held. */
 void weft__port_give_back(struct weft__fdslot *slot, bool locked);
 
+/* Chunk k begins at slot FIRST * (2^k - 1). */
+static inline uint32_t weft__chunk_of(uint32_t index)
+{
+    return (uint32_t)(31 - __builtin_clz(index + WEFT__PORT_FIRST)) -
+           (uint32_t)__builtin_ctz(WEFT__PORT_FIRST);
+}
+
+static inline uint32_t weft__chunk_slots(uint32_t chunk)
+{
+    return (uint32_t)WEFT__PORT_FIRST << chunk;
+}
+
 /* For backends: the slot of a token. NULL: there never was one. */
-struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index);
+static inline struct weft__fdslot *weft__port_slot(struct weft__port *port, uint32_t index)
+{
+    uint32_t chunk = weft__chunk_of(index);
+    if (chunk >= WEFT__PORT_CHUNKS) return NULL;
+    struct weft__fdslot *slots =
+        load_acquire(&port->chunk[chunk]); /* [port-chunk] with make_slot */
+    return slots ? &slots[index + WEFT__PORT_FIRST - weft__chunk_slots(chunk)] : NULL;
+}
 
 #endif

@@ -9,8 +9,7 @@
  *     TRIES  -> WAITS    [nothing there]   unless it is a probe: then back to BEGINS
  *     WAITS  -> TRIES    [has its turn]
  *     any    -> BEGINS   [settles: leaves]
- * A waiting leaf: given up, it has taken nothing, and settles at once. One that moves everything (ALL) keeps what it has moved in `done`, and
- * goes on as the same reader or writer.
+ * A waiting leaf: given up, it has taken nothing, and settles at once. One that moves everything goes on as the same reader or writer.
  * A try that brings something costs budget; so a stream that never runs dry still lets others run.
  * Lives in the frame of the operation, as struct weft_io. Threads: the poller's.
  */
@@ -18,6 +17,7 @@
 #define WEFT_DRIVER_OP_H
 
 #include "driver/driver.h"
+#include "sync/leaf.h"
 
 #include <weft/stream.h>
 
@@ -25,7 +25,6 @@ struct weft__op {
     struct weft__waiter waiter;
     uint32_t as; /* WEFT__USE_...; 0: not begun */
     bool waits;
-    size_t done; /* bytes, of ALL */
 };
 
 _Static_assert(sizeof(struct weft__op) <= sizeof(struct weft_io), "an operation fits its room");
@@ -40,13 +39,112 @@ struct weft__op_kind {
     enum weft__side side;
     uint32_t as;
     uint64_t bits; /* of the word: what it waits for */
-    ssize_t (*tries)(struct weft__fdslot *slot, struct weft__op *op, void *arg);
-    bool all; /* until `want` is reached */
+    ssize_t (*tries)(struct weft__fdslot *slot, void *arg);
 };
 
-/* A poll. `want`: of ALL, how many bytes. READY: *ret is what the last try answered, or of ALL `want`, or less at the end; or why not. */
+/* Of one that moves everything: until `want` is reached. `done`, 0 at the first poll, stays between polls, and is the caller's. */
+struct weft__op_all {
+    size_t want;
+    size_t *done;
+};
+
+/* A poll. `all`: NULL is one try that brings something. READY: *ret is what the last try answered, or of all what was wanted, or less at the end; or why not. */
 weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,
-                        const struct weft__op_kind *kind, void *arg, size_t want, weft_cx *cx,
-                        ssize_t *ret);
+                        const struct weft__op_kind *kind, void *arg, const struct weft__op_all *all,
+                        weft_cx *cx, ssize_t *ret);
+
+/* ---- the loop ----
+ *
+ * Inline, so that a kind which is known where it is compiled costs nothing to look up, and its try no call: reads and writes of sockets are written out where
+ * they are polled (io/fdstream.c), all others go by weft__op_poll. What is not the way of a request is apart. */
+
+/* Not entered. */
+static inline weft_poll weft__op_answers(ssize_t *ret, ssize_t answer)
+{
+    *ret = answer;
+    return WEFT_READY;
+}
+
+static inline weft_poll weft__op_settles(struct weft__fdslot *slot, struct weft__op *op,
+                                         uint32_t as, ssize_t *ret, ssize_t answer)
+{
+    op->as = 0;
+    weft__driver_leave(slot, as); /* it may be gone now */
+    return weft__op_answers(ret, answer);
+}
+
+static inline int weft__op_begins(struct weft__fdslot *slot, struct weft__op *op, uint32_t as)
+{
+    if (weft__driver_is_lost(slot)) return -ECHILD;
+    int r = weft__fdslot_enter(slot, as);
+    if (r < 0) return r;
+    weft__waiter_init(&op->waiter);
+    op->as = as;
+    op->waits = false;
+    return 0;
+}
+
+/* Nothing is there. PENDING: it waits. READY: it is to try again. */
+weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
+                         const struct weft__op_kind *kind, weft_cx *cx);
+
+/* A look that found nothing leaves no trace. */
+weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op);
+
+/* It was told to stop. */
+weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
+                            const struct weft__op_kind *kind, weft_cx *cx, ssize_t *ret);
+
+/* A try has brought something, or an error. True: that is the end of it. */
+static inline bool weft__op_is_over(const struct weft__op_all *all, ssize_t *got)
+{
+    if (!all || *got < 0) return true;
+    *all->done += (size_t)*got;
+    bool over = *got == 0 || *all->done == all->want;
+    *got = (ssize_t)*all->done;
+    return over;
+}
+
+static inline __attribute__((always_inline)) weft_poll
+weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
+               void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
+{
+    for (;;) {
+        uint64_t word = weft__fdslot_look(slot);
+        if (__builtin_expect(word & WEFT__READY_CLOSED, 0))
+            return weft__op_settles(slot, op, kind->as, ret, -EBADF);
+        if (word & kind->bits) {
+            ssize_t got = kind->tries(slot, arg);
+            if (got == -EAGAIN) continue; /* not ready any more, unless something came since */
+            if (weft__op_is_over(all, &got)) return weft__op_settles(slot, op, kind->as, ret, got);
+            if (!weft__leaf_may(cx)) return WEFT_PENDING;
+        } else {
+            if (word & WEFT__READY_DOWN)
+                return weft__op_settles(slot, op, kind->as, ret, -ESHUTDOWN);
+            if (cx->probe) return weft__op_withdraws(slot, op);
+            if (weft__op_waits(slot, op, kind, cx) == WEFT_PENDING) return WEFT_PENDING;
+        }
+    }
+}
+
+/* weft__op_poll, of a constant `kind`. */
+static inline __attribute__((always_inline)) weft_poll
+weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
+                 void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
+{
+    if (__builtin_expect(cx->why != 0, 0)) return weft__op_gives_up(slot, op, kind, cx, ret);
+    if (!op->as) {
+        int r = weft__op_begins(slot, op, kind->as);
+        if (r < 0) return weft__op_answers(ret, r);
+        /* Entered before it lets others run: they may close the slot, which must not become another's meanwhile. */
+        if (!weft__leaf_may(cx)) return cx->probe ? weft__op_withdraws(slot, op) : WEFT_PENDING;
+    } else if (op->waits) {
+        if (!weft__waiter_take_granted(&op->waiter) &&
+            !weft__fdslot_has_turn(slot, kind->side, &op->waiter))
+            return WEFT_PENDING;
+        op->waits = false;
+    }
+    return weft__op_tries(slot, op, kind, arg, all, cx, ret);
+}
 
 #endif

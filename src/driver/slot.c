@@ -4,7 +4,7 @@
  */
 #include "driver/slot.h"
 
-static bool is_ready(uint64_t word, uint64_t bits)
+static inline bool is_ready(uint64_t word, uint64_t bits)
 {
     return word & (bits | WEFT__READY_OVER);
 }
@@ -38,19 +38,19 @@ static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uin
     weft__waitlist_unlock(list);
 }
 
-/* With the word as it was, and as it is: whose wait is over by that? Urgent data is awaited among readers, beside
+#define READS  (WEFT__READY_READ | WEFT__READY_READ_END)
+#define WRITES (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
+
+/* With the word as it was, and what is new in it: whose wait is over by that? Urgent data is awaited among readers, beside
  * those that want any, and so is the end by who waits for it alone: both always wake. */
-static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t is, uint32_t generation,
+static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t fresh, uint32_t generation,
                  struct weft__wake_chain *chain)
 {
-    uint64_t fresh = is & ~was;
-    for (int side = 0; side < WEFT__SIDES; side++) {
-        uint64_t bits = weft__ready_bits((enum weft__side)side);
-        bool begins = is_ready(is, bits) && !is_ready(was, bits);
-        if (side == WEFT__SIDE_READ && (fresh & (WEFT__READY_URGENT | WEFT__READY_READ_END)))
-            begins = true;
-        if (begins) give_side_turns(slot, (enum weft__side)side, generation, chain);
-    }
+    if (((fresh & READS) && !is_ready(was, READS)) ||
+        (fresh & (WEFT__READY_URGENT | WEFT__READY_READ_END)))
+        give_side_turns(slot, WEFT__SIDE_READ, generation, chain);
+    if ((fresh & WRITES) && !is_ready(was, WRITES))
+        give_side_turns(slot, WEFT__SIDE_WRITE, generation, chain);
 }
 
 void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t bits,
@@ -64,37 +64,10 @@ void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t
         next = (word & ~WEFT__READY_TICKS) | tick | bits;
         /* [fd-ready] with look, clear: a try behind the look finds what the event was about */
     } while (!cas_acq_rel(&slot->word, &word, next));
-    tell(slot, word, next, generation, chain);
+    tell(slot, word, next & ~word, generation, chain);
 }
 
 /* ---- operations ---- */
-
-int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as)
-{
-    uint32_t users = load_relaxed(&slot->users); /* relaxed: the CAS orders */
-    do {
-        if (users & WEFT__USE_CLOSED) return -EBADF;
-        if (as != WEFT__USE_SHARED && (users & as)) return -EBUSY;
-        /* acquire: [fd-use] with leave: the reader before us is through */
-    } while (!cas_acquire(&slot->users, &users, users + as));
-    return 0;
-}
-
-bool weft__fdslot_leave(struct weft__fdslot *slot, uint32_t as)
-{
-    uint32_t was = fetch_sub_acq_rel(&slot->users, as); /* [fd-use] with enter and the last leave */
-    weft_dassert(as == WEFT__USE_SHARED ? (was & (WEFT__USE_READER - 1)) > 0 : (was & as) != 0);
-    return was - as == WEFT__USE_CLOSED;
-}
-
-void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
-{
-    uint64_t word = load_relaxed(&slot->word); /* relaxed: the CAS orders */
-    do {
-        if ((word ^ seen) & ~WEFT__READY_BITS) return; /* something came since, or it is closed */
-        /* [fd-ready] with ready: behind the try. The other side's clear may come in between: again */
-    } while (!cas_release(&slot->word, &word, word & ~bits));
-}
 
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
                        struct weft__waiter *waiter, struct weft_waker waker)

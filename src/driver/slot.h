@@ -132,13 +132,34 @@ void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t
 /* ---- operations ---- */
 
 /* Begin to use it. Returns 0; -EBADF: it is closed; -EBUSY: there is a reader, or a writer, already. */
-int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as);
+static inline int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as)
+{
+    uint32_t users = load_relaxed(&slot->users); /* relaxed: the CAS orders */
+    do {
+        if (users & WEFT__USE_CLOSED) return -EBADF;
+        if (as != WEFT__USE_SHARED && (users & as)) return -EBUSY;
+        /* acquire: [fd-use] with leave: the reader before us is through */
+    } while (!cas_acquire(&slot->users, &users, users + as));
+    return 0;
+}
 
 /* True: that was the last, of one that is closed: the caller disposes of it. */
-bool weft__fdslot_leave(struct weft__fdslot *slot, uint32_t as);
+static inline bool weft__fdslot_leave(struct weft__fdslot *slot, uint32_t as)
+{
+    uint32_t was = fetch_sub_acq_rel(&slot->users, as); /* [fd-use] with enter and the last leave */
+    weft_dassert(as == WEFT__USE_SHARED ? (was & (WEFT__USE_READER - 1)) > 0 : (was & as) != 0);
+    return was - as == WEFT__USE_CLOSED;
+}
 
 /* The try behind the look `seen` found nothing more of these. */
-void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits);
+static inline void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
+{
+    uint64_t word = load_relaxed(&slot->word); /* relaxed: the CAS orders */
+    do {
+        if ((word ^ seen) & ~WEFT__READY_BITS) return; /* something came since, or it is closed */
+        /* [fd-ready] with ready: behind the try. The other side's clear may come in between: again */
+    } while (!cas_release(&slot->word, &word, word & ~bits));
+}
 
 /* Queue unless it is ready for one of `bits`. False: it is, or it is over. The caller has entered. */
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,

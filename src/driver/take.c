@@ -9,18 +9,6 @@
 #include "sys/pipe.h"
 #include "sys/socket.h"
 
-
-uint64_t weft__ready_of(uint32_t events)
-{
-    uint64_t bits = 0;
-    if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
-    if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;
-    if (events & (EPOLLPRI | EPOLLERR)) bits |= WEFT__READY_URGENT;
-    if (events & EPOLLRDHUP) bits |= WEFT__READY_READ_END;
-    if (events & EPOLLHUP) bits |= WEFT__READY_READ_END | WEFT__READY_WRITE_END;
-    return bits;
-}
-
 /* It was for the one who sleeps there. If he does not, he has its token, and finds that before he sleeps again: given back, the event would be found again
  * by whoever looks after his port, and again. */
 void weft__port_pass_on(struct weft__port *port)
@@ -53,13 +41,11 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
     return r < 0 ? r : got;
 }
 
-/* Of what moved bytes, and fewer than it could have: is there nothing more? */
-static bool means_drained(const struct weft__take *what, uint64_t seen, ssize_t moved, bool cut)
+/* Of what moves fewer bytes than it could: is there nothing more? */
+static bool tells_by_being_short(const struct weft__take *what)
 {
-    if (what->kind == WEFT__TAKE_ACCEPT || what->kind == WEFT__TAKE_PEEK) return false;
-    if (what->kind == WEFT__TAKE_READ_ANY || what->kind == WEFT__TAKE_WRITE_ANY) return false;
-    if (moved <= 0 || (size_t)moved == what->bytes || cut) return false;
-    return !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT));
+    return what->kind != WEFT__TAKE_ACCEPT && what->kind != WEFT__TAKE_PEEK &&
+           what->kind != WEFT__TAKE_READ_ANY && what->kind != WEFT__TAKE_WRITE_ANY;
 }
 
 static bool writes(const struct weft__take *what)
@@ -77,11 +63,7 @@ ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what
 {
     bool cut = false;
     ssize_t r = try_it(slot->fd, what, &cut);
-    if (r == -EAGAIN) {
-        weft__fdslot_clear(slot, seen,
-                           weft__ready_bits(writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ));
-    } else if (means_drained(what, seen, r, cut)) {
-        weft__fdslot_clear(slot, seen, writes(what) ? WEFT__READY_WRITE : WEFT__READY_READ);
-    }
+    weft__take_learn(slot, seen, writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ, r,
+                     tells_by_being_short(what) && !cut && (size_t)r < what->bytes);
     return r;
 }

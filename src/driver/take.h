@@ -16,6 +16,8 @@
 #define WEFT_DRIVER_TAKE_H
 
 #include "driver/driver.h"
+#include "sys/epoll.h"
+#include "sys/socket.h"
 
 /* The verb, by a system call on the fd. */
 ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what);
@@ -23,8 +25,45 @@ ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *wh
 /* Likewise, by one who has looked already, and has learnt other things since: what came behind that look is not cleared away. */
 ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
 
+/* What an answer says of readiness. `seen`: the look before the try. `brief`: it is short of what it could have moved, where that tells something. */
+static inline void weft__take_learn(struct weft__fdslot *slot, uint64_t seen, enum weft__side side,
+                                    ssize_t answer, bool brief)
+{
+    if (answer == -EAGAIN)
+        weft__fdslot_clear(slot, seen, weft__ready_bits(side));
+    else if (answer > 0 && brief && !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT)))
+        weft__fdslot_clear(slot, seen,
+                           side == WEFT__SIDE_WRITE ? WEFT__READY_WRITE : WEFT__READY_READ);
+}
+
+/* weft__take_direct of RECV and SEND, with one buffer. */
+static inline ssize_t weft__take_recv(struct weft__fdslot *slot, void *into, size_t bytes)
+{
+    uint64_t seen = weft__fdslot_look(slot);
+    ssize_t r = weft__socket_recv_one(slot->fd, into, bytes, 0);
+    weft__take_learn(slot, seen, WEFT__SIDE_READ, r, (size_t)r < bytes);
+    return r;
+}
+
+static inline ssize_t weft__take_send(struct weft__fdslot *slot, const void *from, size_t bytes)
+{
+    uint64_t seen = weft__fdslot_look(slot);
+    ssize_t r = weft__socket_send_one(slot->fd, from, bytes);
+    weft__take_learn(slot, seen, WEFT__SIDE_WRITE, r, (size_t)r < bytes);
+    return r;
+}
+
 /* EPOLL* or POLL*, which are the same, as bits of a slot's word. */
-uint64_t weft__ready_of(uint32_t events);
+static inline uint64_t weft__ready_of(uint32_t events)
+{
+    uint64_t bits = 0;
+    if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
+    if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;
+    if (events & (EPOLLPRI | EPOLLERR)) bits |= WEFT__READY_URGENT;
+    if (events & EPOLLRDHUP) bits |= WEFT__READY_READ_END;
+    if (events & EPOLLHUP) bits |= WEFT__READY_READ_END | WEFT__READY_WRITE_END;
+    return bits;
+}
 
 /* The port's event was fetched by somebody else than the one it is for. */
 void weft__port_pass_on(struct weft__port *port);

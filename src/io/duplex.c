@@ -50,7 +50,6 @@ struct duplex {
 struct moving {
     struct weft__waiter waiter;
     bool begun;
-    size_t done;
 };
 
 _Static_assert(sizeof(struct moving) <= sizeof(struct weft_io), "an operation fits its room");
@@ -143,7 +142,6 @@ static int begins(struct duplex *d, struct half *h, int way, struct moving *m)
     (void)fetch_add_relaxed(&d->references, 1); /* relaxed: the end holds one */
     weft__waiter_init(&m->waiter);
     m->begun = true;
-    m->done = 0;
     return 0;
 }
 
@@ -157,14 +155,14 @@ static int is_over(const struct half *h, int way)
 
 /* One look under the lock: moves, waits, or finds that it is over. PENDING: it waits, or it is a probe. */
 static weft_poll looks(struct half *h, int way, struct moving *m, const struct iovec *iov,
-                       int count, unsigned flags, weft_cx *cx, ssize_t *got)
+                       int count, unsigned flags, size_t done, weft_cx *cx, ssize_t *got)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
     weft_poll answer = WEFT_READY;
 
     weft__waitlist_lock(&h->list);
     bool shut = h->gone[way] || (way == WRITER && (h->deaf || h->ended));
-    size_t moved = shut ? 0 : move_list(h, way, iov, count, m->done, flags & WEFT_IO_PEEK);
+    size_t moved = shut ? 0 : move_list(h, way, iov, count, done, flags & WEFT_IO_PEEK);
     *got = moved > 0 ? (ssize_t)moved : is_over(h, way);
     if (moved > 0) {
         while (weft__waitlist_give_turn(&h->list, &chain))
@@ -188,21 +186,20 @@ static size_t bytes_of(const struct iovec *iov, int count)
 
 static weft_poll moves(struct duplex *d, struct half *h, int way, struct moving *m,
                        const struct iovec *iov, int count, unsigned flags, weft_cx *cx,
-                       ssize_t *ret)
+                       ssize_t *ret, size_t *done)
 {
     size_t want = bytes_of(iov, count);
+    bool all = flags & WEFT_IO_ALL;
     for (;;) {
         ssize_t got = 0;
-        if (looks(h, way, m, iov, count, flags, cx, &got) == WEFT_PENDING) {
+        if (looks(h, way, m, iov, count, flags, all ? *done : 0, cx, &got) == WEFT_PENDING) {
             if (cx->probe) (void)settles(d, h, way, m, ret, 0); /* a look leaves nothing behind */
             return WEFT_PENDING;
         }
-        if (got <= 0 || !(flags & WEFT_IO_ALL)) {
-            bool end_of_all = got == 0 && (flags & WEFT_IO_ALL);
-            return settles(d, h, way, m, ret, end_of_all ? (ssize_t)m->done : got);
-        }
-        m->done += (size_t)got;
-        if (m->done == want) return settles(d, h, way, m, ret, (ssize_t)want);
+        if (got <= 0 || !all)
+            return settles(d, h, way, m, ret, got == 0 && all ? (ssize_t)*done : got);
+        *done += (size_t)got;
+        if (*done == want) return settles(d, h, way, m, ret, (ssize_t)want);
         if (!weft__leaf_may(cx)) return WEFT_PENDING;
     }
 }
@@ -216,10 +213,7 @@ static weft_poll polls(struct duplex *d, struct half *h, int way, struct weft_io
         *ret = 0;
         return WEFT_READY;
     }
-    if (m->begun && cx->why) {
-        *done = m->done;
-        return settles(d, h, way, m, ret, weft_cx_cancelled(cx));
-    }
+    if (m->begun && cx->why) return settles(d, h, way, m, ret, weft_cx_cancelled(cx));
     if (!m->begun) {
         if (cx->why && weft__told_yields(cx)) return WEFT_PENDING;
         *ret = cx->why ? weft_cx_cancelled(cx) : begins(d, h, way, m);
@@ -229,9 +223,7 @@ static weft_poll polls(struct duplex *d, struct half *h, int way, struct weft_io
             return WEFT_PENDING;
         }
     }
-    weft_poll answer = moves(d, h, way, m, iov, count, flags, cx, ret);
-    *done = m->done;
-    return answer;
+    return moves(d, h, way, m, iov, count, flags, cx, ret, done);
 }
 
 /* ---- the table ---- */

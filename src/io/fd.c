@@ -69,29 +69,26 @@ static ssize_t try_side(struct weft__fdslot *slot, struct trying *t, int for_wha
 #define WRITES (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
 #define URGENT (WEFT__READY_URGENT | WEFT__READY_READ_END) /* behind the end nothing urgent comes */
 
-static ssize_t try_read(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_read(struct weft__fdslot *slot, void *arg)
 {
-    (void)op;
     return try_side(slot, arg, WEFT__FD_IN, READS);
 }
 
-static ssize_t try_write(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_write(struct weft__fdslot *slot, void *arg)
 {
-    (void)op;
     return try_side(slot, arg, WEFT__FD_OUT, WRITES);
 }
 
 /* Not among what a fresh slot is taken to be ready for; so a look comes first, and what is there already is an event. */
-static ssize_t try_urgent(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_urgent(struct weft__fdslot *slot, void *arg)
 {
-    (void)op;
     return try_side(slot, arg, WEFT__FD_PRI, URGENT);
 }
 
 static const struct weft__op_kind kinds[] = {
-    [WEFT_FD_READ] = {WEFT__SIDE_READ, WEFT__USE_SHARED, READS, try_read, false},
-    [WEFT_FD_WRITE] = {WEFT__SIDE_WRITE, WEFT__USE_SHARED, WRITES, try_write, false},
-    [WEFT_FD_URGENT] = {WEFT__SIDE_READ, WEFT__USE_SHARED, URGENT, try_urgent, false},
+    [WEFT_FD_READ] = {WEFT__SIDE_READ, WEFT__USE_SHARED, READS, try_read},
+    [WEFT_FD_WRITE] = {WEFT__SIDE_WRITE, WEFT__USE_SHARED, WRITES, try_write},
+    [WEFT_FD_URGENT] = {WEFT__SIDE_READ, WEFT__USE_SHARED, URGENT, try_urgent},
 };
 
 static weft_poll poll_side(weft_fd *w, enum weft_fd_side side, struct trying *t, struct weft_io *io,
@@ -102,7 +99,7 @@ static weft_poll poll_side(weft_fd *w, enum weft_fd_side side, struct trying *t,
         *ret = -EINVAL;
         return WEFT_READY;
     }
-    weft_poll answer = weft__op_poll(slot_of(w), weft__op_of(io), &kinds[side], t, 0, cx, ret);
+    weft_poll answer = weft__op_poll(slot_of(w), weft__op_of(io), &kinds[side], t, NULL, cx, ret);
     *at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
     return answer;
 }

@@ -5,6 +5,7 @@
 #include "io/fdstream.h"
 
 #include "driver/op.h"
+#include "driver/take.h"
 #include "limits.h"
 #include "sys/fd.h"
 #include "sys/pipe.h"
@@ -16,12 +17,14 @@
 struct moving {
     const struct iovec *iov;
     int count;
-    struct weft__take take;
+    int take;     /* WEFT__TAKE_... */
+    size_t *done; /* of the list, by tries before */
 };
 
 /* The part of the list that is still to be moved, as much of it as one call takes. */
-static int rest_of(const struct moving *m, size_t done, struct iovec *into, size_t *bytes)
+static int rest_of(const struct moving *m, struct iovec *into, size_t *bytes)
 {
+    size_t done = *m->done;
     int count = 0;
     *bytes = 0;
     for (int i = 0; i < m->count && count < WEFT__IOV_MAX; i++) {
@@ -36,91 +39,137 @@ static int rest_of(const struct moving *m, size_t done, struct iovec *into, size
     return count;
 }
 
-static __attribute__((noinline)) ssize_t try_list(struct weft__fdslot *slot, struct moving *m,
-                                                  size_t done)
+static __attribute__((noinline)) ssize_t try_list(struct weft__fdslot *slot, const struct moving *m)
 {
     struct iovec rest[WEFT__IOV_MAX];
-    m->take.iov = rest;
-    m->take.count = rest_of(m, done, rest, &m->take.bytes);
-    return weft__driver_take(slot, &m->take);
+    struct weft__take take = {.kind = m->take, .iov = rest};
+    take.count = rest_of(m, rest, &take.bytes);
+    return weft__driver_take(slot, &take);
 }
 
 /* Most have one buffer: that needs no list. */
-static ssize_t tries(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static __attribute__((noinline)) ssize_t tries(struct weft__fdslot *slot, void *arg)
 {
-    struct moving *m = arg;
-    if (m->count != 1) return try_list(slot, m, op->done);
+    const struct moving *m = arg;
+    if (m->count != 1) return try_list(slot, m);
     struct iovec rest = {
-        .iov_base = (char *)m->iov->iov_base + op->done,
-        .iov_len = m->iov->iov_len - op->done,
+        .iov_base = (char *)m->iov->iov_base + *m->done,
+        .iov_len = m->iov->iov_len - *m->done,
     };
-    m->take.iov = &rest;
-    m->take.count = 1;
-    m->take.bytes = rest.iov_len;
-    return weft__driver_take(slot, &m->take);
+    struct weft__take take = {.kind = m->take, .iov = &rest, .count = 1, .bytes = rest.iov_len};
+    return weft__driver_take(slot, &take);
 }
 
 /* ---- polls ---- */
 
-#define KIND(side_, as_, all_)                                                                     \
+#define KIND(side_, as_, tries_)                                                                   \
     {.side = WEFT__SIDE_##side_,                                                                   \
      .as = (as_),                                                                                  \
      .bits = WEFT__READY_##side_ | WEFT__READY_##side_##_END,                                      \
-     .tries = tries,                                                                               \
-     .all = (all_)}
+     .tries = (tries_)}
 
-static const struct weft__op_kind reads[2] = {KIND(READ, WEFT__USE_READER, false),
-                                              KIND(READ, WEFT__USE_READER, true)};
-static const struct weft__op_kind writes[2] = {KIND(WRITE, WEFT__USE_WRITER, false),
-                                               KIND(WRITE, WEFT__USE_WRITER, true)};
+static const struct weft__op_kind reads = KIND(READ, WEFT__USE_READER, tries);
+static const struct weft__op_kind writes = KIND(WRITE, WEFT__USE_WRITER, tries);
 
 static size_t bytes_of(const struct iovec *iov, int count)
 {
-    if (count == 1) return iov->iov_len;
     size_t bytes = 0;
     for (int i = 0; i < count; i++)
         bytes += iov[i].iov_len;
     return bytes;
 }
 
-static weft_poll moves(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *kind,
-                       struct moving *m, weft_cx *cx, ssize_t *ret, size_t *done)
+/* A call of no bytes would look like the end. */
+static weft_poll moved_nothing(ssize_t *ret)
 {
-    struct weft__op *op = weft__op_of(io);
-    size_t want = bytes_of(m->iov, m->count);
-    if (want == 0) { /* a call of no bytes would look like the end */
-        *ret = 0;
-        return WEFT_READY;
-    }
-    weft_poll answer = weft__op_poll(weft__fdstream_slot(stream), op, kind, m, want, cx, ret);
-    *done = op->done;
-    return answer;
+    *ret = 0;
+    return WEFT_READY;
+}
+
+static __attribute__((noinline)) weft_poll moves(weft_stream *stream, struct weft_io *io,
+                                                 const struct weft__op_kind *kind,
+                                                 const struct moving *what, unsigned flags,
+                                                 weft_cx *cx, ssize_t *ret)
+{
+    struct moving m = *what;
+    struct weft__op_all all = {.want = bytes_of(m.iov, m.count), .done = m.done};
+    if (all.want == 0) return moved_nothing(ret);
+    return weft__op_poll(weft__fdstream_slot(stream), weft__op_of(io), kind, &m,
+                         flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
 }
 
 #define READS(name, take_kind, peek_kind)                                                          \
     static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
     {                                                                                              \
-        struct moving m = {.iov = iov, .count = count, .take.kind = (take_kind)};                  \
-        if (flags & WEFT_IO_PEEK) m.take.kind = (peek_kind);                                       \
-        return moves(stream, io, &reads[flags & WEFT_IO_ALL], &m, cx, ret, done);                  \
+        int take = flags & WEFT_IO_PEEK ? (peek_kind) : (take_kind);                               \
+        return moves(stream, io, &reads, &(struct moving){iov, count, take, done}, flags, cx,      \
+                     ret);                                                                         \
     }
 
 #define WRITES(name, take_kind)                                                                    \
     static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
     {                                                                                              \
-        struct moving m = {.iov = iov, .count = count, .take.kind = (take_kind)};                  \
-        return moves(stream, io, &writes[flags & WEFT_IO_ALL], &m, cx, ret, done);                 \
+        return moves(stream, io, &writes, &(struct moving){iov, count, (take_kind), done}, flags,  \
+                     cx, ret);                                                                     \
     }
 
-READS(read_tcp, WEFT__TAKE_RECV, WEFT__TAKE_PEEK)
+READS(read_tcp_list, WEFT__TAKE_RECV, WEFT__TAKE_PEEK)
 READS(read_unix, WEFT__TAKE_RECV_UNIX, WEFT__TAKE_PEEK)
 READS(read_pipe_at_all, WEFT__TAKE_READ, WEFT__TAKE_READ)
 READS(read_file_at_all, WEFT__TAKE_READ_ANY, WEFT__TAKE_READ_ANY)
-WRITES(write_socket, WEFT__TAKE_SEND)
+WRITES(write_socket_list, WEFT__TAKE_SEND)
 WRITES(write_pipe, WEFT__TAKE_WRITE)
 WRITES(write_file, WEFT__TAKE_WRITE_ANY)
+
+/* ---- one buffer of a socket ----
+ *
+ * What every request is made of, so the loop of op.h is written out here, with the call in it. */
+
+static inline __attribute__((always_inline)) ssize_t recv_one(struct weft__fdslot *slot, void *arg)
+{
+    const struct moving *m = arg;
+    return weft__take_recv(slot, (char *)m->iov->iov_base + *m->done, m->iov->iov_len - *m->done);
+}
+
+static inline __attribute__((always_inline)) ssize_t send_one(struct weft__fdslot *slot, void *arg)
+{
+    const struct moving *m = arg;
+    return weft__take_send(slot, (char *)m->iov->iov_base + *m->done, m->iov->iov_len - *m->done);
+}
+
+static const struct weft__op_kind recvs_one = KIND(READ, WEFT__USE_READER, recv_one);
+static const struct weft__op_kind sends_one = KIND(WRITE, WEFT__USE_WRITER, send_one);
+
+static inline __attribute__((always_inline)) weft_poll
+moves_one(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *kind,
+          const struct iovec *one, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    struct moving m = {.iov = one, .count = 1, .done = done};
+    struct weft__op_all all = {.want = one->iov_len, .done = done};
+    if (all.want == 0) return moved_nothing(ret);
+    return weft__op_poll_as(weft__fdstream_slot(stream), weft__op_of(io), kind, &m,
+                            flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
+}
+
+/* Where it is read by calls: on a ring it may have been fetched already. */
+static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                          int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    if (count != 1 || (flags & WEFT_IO_PEEK) ||
+        !weft__driver_always_direct(weft__fdstream_slot(stream)))
+        return read_tcp_list(stream, io, iov, count, flags, cx, ret, done);
+    return moves_one(stream, io, &recvs_one, iov, flags, cx, ret, done);
+}
+
+/* Written by calls on every backend. */
+static weft_poll write_socket(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                              int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    if (count != 1) return write_socket_list(stream, io, iov, count, flags, cx, ret, done);
+    return moves_one(stream, io, &sends_one, iov, flags, cx, ret, done);
+}
 
 /* A peek cannot be made of a pipe: what was read is gone from it. */
 #define READS_ONLY(name, reads_it)                                                                 \

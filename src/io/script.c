@@ -5,7 +5,7 @@
  *     at     the step; the steps before it are done
  *     moved  bytes of that step that were given, or came as expected
  * Reads and writes are tries under one lock (piece.h); each step that is done lets all who wait look again. A wait is slept by whoever comes upon it, in
- * the room of its operation; its end is the script's, so that another may sleep the rest.
+ * the room of its side; its end is the script's, so that another may sleep the rest.
  *
  * Threads: any. LOCK ORDER: its wait list alone.
  */
@@ -18,12 +18,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One reads at a time, and one writes. */
+struct side {
+    struct weft__seat seat; /* guards the rest */
+    struct weft_sleep_until sleep;
+    bool asleep;
+};
+
 struct script {
     weft_stream face;
     const weft_script_step *steps; /* constant, as the count */
     size_t count;
-    struct weft__seat reads;
-    struct weft__seat writes;
+    struct side reads;
+    struct side writes;
     struct weft__waitlist list; /* guards the rest */
     size_t at;
     size_t moved;
@@ -34,13 +41,6 @@ struct script {
 
 /* Not an answer: a wait stands in the way. */
 #define AT_WAIT (-EINPROGRESS)
-
-/* In struct weft_io: a try, or a sleep, whose deadline is not 0 meanwhile. */
-struct step_op {
-    struct weft__try tries;
-    struct weft_sleep_until sleep;
-};
-_Static_assert(sizeof(struct step_op) <= sizeof(struct weft_io), "it fits its room");
 
 static struct script *script_of(weft_stream *stream)
 {
@@ -163,37 +163,35 @@ static void wait_done(struct script *s, weft_time due)
 }
 
 /* READY: *got is 0, and it may try again; or why not. */
-static weft_poll sleeps(struct script *s, struct step_op *op, weft_cx *cx, ssize_t *got)
+static weft_poll sleeps(struct script *s, struct side *side, weft_cx *cx, ssize_t *got)
 {
-    if (op->sleep.at == 0) {
-        op->sleep = (struct weft_sleep_until){.at = wait_due(s)};
+    if (!side->asleep) {
+        weft_time until = wait_due(s);
         *got = 0;
-        if (op->sleep.at == 0) return WEFT_READY;
+        if (until == 0) return WEFT_READY;
+        side->sleep = (struct weft_sleep_until){.at = until};
     }
-    weft_time due = op->sleep.at;
-    if (weft_sleep_until_poll(&op->sleep, cx) == WEFT_PENDING) {
-        if (cx->probe) op->sleep.at = 0;
-        return WEFT_PENDING;
-    }
-    op->sleep.at = 0;
-    *got = op->sleep.ret;
-    if (op->sleep.ret == 0) wait_done(s, due);
+    weft_time due = side->sleep.at;
+    bool over = weft_sleep_until_poll(&side->sleep, cx) == WEFT_READY;
+    side->asleep = !over && !cx->probe;
+    if (!over) return WEFT_PENDING;
+    *got = side->sleep.ret;
+    if (*got == 0) wait_done(s, due);
     return WEFT_READY;
 }
 
 /* ---- the table ---- */
 
-static weft_poll act(struct script *s, struct weft_io *io, weft__try_fn *tries,
+static weft_poll act(struct script *s, struct side *side, struct weft_io *io, weft__try_fn *tries,
                      const struct iovec *piece, weft_cx *cx, ssize_t *got)
 {
-    struct step_op *op = (struct step_op *)(void *)io;
     for (;;) {
-        if (op->sleep.at == 0) {
+        if (!side->asleep) {
             if (weft__try_poll(&s->list, io, tries, s, piece, cx, got) == WEFT_PENDING)
                 return WEFT_PENDING;
             if (*got != AT_WAIT) return WEFT_READY;
         }
-        if (sleeps(s, op, cx, got) == WEFT_PENDING) return WEFT_PENDING;
+        if (sleeps(s, side, cx, got) == WEFT_PENDING) return WEFT_PENDING;
         if (*got < 0) return WEFT_READY;
     }
 }
@@ -201,26 +199,30 @@ static weft_poll act(struct script *s, struct weft_io *io, weft__try_fn *tries,
 static weft_poll read_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
                           weft_cx *cx, ssize_t *got)
 {
-    return act(script_of(stream), io, try_read, piece, cx, got);
+    struct script *s = script_of(stream);
+    return act(s, &s->reads, io, try_read, piece, cx, got);
 }
 
 static weft_poll write_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
                            weft_cx *cx, ssize_t *got)
 {
-    return act(script_of(stream), io, try_write, piece, cx, got);
+    struct script *s = script_of(stream);
+    return act(s, &s->writes, io, try_write, piece, cx, got);
 }
 
 static weft_poll read_face(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct weft__pieces p = {stream, io, iov, count, flags, &script_of(stream)->reads, read_one};
+    struct weft__pieces p = {stream,  io, iov, count, flags, &script_of(stream)->reads.seat,
+                             read_one};
     return weft__pieces_poll(&p, cx, ret, done);
 }
 
 static weft_poll write_face(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                             int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    struct weft__pieces p = {stream, io, iov, count, flags, &script_of(stream)->writes, write_one};
+    struct weft__pieces p = {stream,   io, iov, count, flags, &script_of(stream)->writes.seat,
+                             write_one};
     return weft__pieces_poll(&p, cx, ret, done);
 }
 
@@ -234,8 +236,8 @@ static weft_poll shut_face(weft_stream *stream, struct weft_io *io, weft_cx *cx,
 static void close_face(weft_stream *stream)
 {
     struct script *s = script_of(stream);
-    weft_assert(weft__seat_is_free(&s->reads));  /* nobody reads a script that is closed */
-    weft_assert(weft__seat_is_free(&s->writes)); /* nor writes */
+    weft_assert(weft__seat_is_free(&s->reads.seat));  /* nobody reads a script that is closed */
+    weft_assert(weft__seat_is_free(&s->writes.seat)); /* nor writes */
     weft__waitlist_done(&s->list);
     weft__free(s);
 }

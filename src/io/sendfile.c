@@ -54,11 +54,10 @@ static int look(const struct weft_sendfile *f)
 
 #define OUT (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
 
-static ssize_t try_send(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_send(struct weft__fdslot *slot, void *arg)
 {
     struct weft_sendfile *f = arg;
     uint64_t seen = weft__fdslot_look(slot);
-    (void)op;
     ssize_t r = weft__sendfile_at(weft_file_fd(f->file), place_of(f), slot->fd, piece_of(f));
     if (r == -EAGAIN) weft__fdslot_clear(slot, seen, OUT);
     return r;
@@ -71,7 +70,7 @@ static const struct weft__op_kind sends = {
 static weft_poll send_piece(struct weft_sendfile *f, weft_cx *cx, ssize_t *n)
 {
     struct weft__op *op = weft__op_of(&f->weft__pump.writes);
-    if (weft__op_poll(weft__fdstream_slot(f->to), op, &sends, f, 0, cx, n) == WEFT_PENDING)
+    if (weft__op_poll(weft__fdstream_slot(f->to), op, &sends, f, NULL, cx, n) == WEFT_PENDING)
         return WEFT_PENDING;
     f->weft__pump.writes = (struct weft_io){{0}};
     f->weft__step = LOOKS;

@@ -46,18 +46,16 @@ static ssize_t try_kept(struct weft__fdslot *slot, int to)
     return weft__pipe_write(to, &piece, 1); /* it is empty: all goes in */
 }
 
-static ssize_t try_take(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_take(struct weft__fdslot *slot, void *arg)
 {
     struct weft_splice *f = arg;
-    (void)op;
     if (!weft__driver_direct(slot)) return try_kept(slot, f->weft__pipe[1]);
     return try_side(slot, slot->fd, f->weft__pipe[1], WEFT__SPLICE_BYTES, READS);
 }
 
-static ssize_t try_give(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_give(struct weft__fdslot *slot, void *arg)
 {
     struct weft_splice *f = arg;
-    (void)op;
     return try_side(slot, f->weft__pipe[0], slot->fd, f->weft__held, WRITES);
 }
 
@@ -110,7 +108,7 @@ static weft_poll step(struct weft_splice *f, weft_cx *cx, ssize_t *n)
     bool in = f->weft__step == TAKES;
     struct weft__fdslot *slot = weft__fdstream_slot(in ? f->from : f->to);
     struct weft__op *op = weft__op_of(in ? &f->weft__pump.reads : &f->weft__pump.writes);
-    return weft__op_poll(slot, op, in ? &takes : &gives, f, 0, cx, n);
+    return weft__op_poll(slot, op, in ? &takes : &gives, f, NULL, cx, n);
 }
 
 static void stepped(struct weft_splice *f, size_t bytes)

@@ -38,48 +38,49 @@ static int shared_fd(weft_stream *stream)
 #define IN  (WEFT__READY_READ | WEFT__READY_READ_END)
 #define OUT (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
 
-static ssize_t try_side(struct weft__fdslot *slot, const struct weft__op *op, void *arg,
-                        uint64_t bits)
+/* What of a list is to be moved. */
+struct shared_move {
+    struct weft__list_rest list;
+    const size_t *done;
+};
+
+static ssize_t try_side(struct weft__fdslot *slot, void *arg, uint64_t bits)
 {
-    struct weft__list_rest rest = *(struct weft__list_rest *)arg;
+    const struct shared_move *m = arg;
+    struct weft__list_rest rest = m->list;
     struct iovec piece = {.iov_base = NULL, .iov_len = 0};
     uint64_t seen = weft__fdslot_look(slot);
-    (void)weft__list_piece(&rest, op->done, &piece);
+    (void)weft__list_piece(&rest, *m->done, &piece);
     ssize_t r =
         bits == IN ? weft__stdio_read(slot->fd, &piece) : weft__stdio_write(slot->fd, &piece);
     if (r == -EAGAIN) weft__fdslot_clear(slot, seen, bits);
     return r;
 }
 
-static ssize_t try_in(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_in(struct weft__fdslot *slot, void *arg)
 {
-    return try_side(slot, op, arg, IN);
+    return try_side(slot, arg, IN);
 }
 
-static ssize_t try_out(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t try_out(struct weft__fdslot *slot, void *arg)
 {
-    return try_side(slot, op, arg, OUT);
+    return try_side(slot, arg, OUT);
 }
 
-static const struct weft__op_kind ins[2] = {
-    {WEFT__SIDE_READ, WEFT__USE_READER, IN, try_in, false},
-    {WEFT__SIDE_READ, WEFT__USE_READER, IN, try_in, true},
-};
-static const struct weft__op_kind outs[2] = {
-    {WEFT__SIDE_WRITE, WEFT__USE_WRITER, OUT, try_out, false},
-    {WEFT__SIDE_WRITE, WEFT__USE_WRITER, OUT, try_out, true},
-};
+static const struct weft__op_kind ins = {WEFT__SIDE_READ, WEFT__USE_READER, IN, try_in};
+static const struct weft__op_kind outs = {WEFT__SIDE_WRITE, WEFT__USE_WRITER, OUT, try_out};
 
 static weft_poll shared(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *kind,
-                        struct weft__list_rest *list, weft_cx *cx, ssize_t *ret, size_t *done)
+                        const struct weft__list_rest *list, bool all, weft_cx *cx, ssize_t *ret,
+                        size_t *done)
 {
-    struct weft__op *op = weft__op_of(io);
-    size_t want = weft__list_bytes(list->iov, list->count);
+    size_t none = 0;
+    struct shared_move m = {.list = *list, .done = all ? done : &none};
+    struct weft__op_all goal = {.want = weft__list_bytes(list->iov, list->count), .done = done};
     *ret = 0;
-    if (want == 0) return WEFT_READY;
-    weft_poll answer = weft__op_poll(weft__fdstream_slot(stream), op, kind, list, want, cx, ret);
-    *done = op->done;
-    return answer;
+    if (goal.want == 0) return WEFT_READY;
+    return weft__op_poll(weft__fdstream_slot(stream), weft__op_of(io), kind, &m, all ? &goal : NULL,
+                         cx, ret);
 }
 
 static weft_poll shared_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
@@ -88,14 +89,14 @@ static weft_poll shared_read(weft_stream *stream, struct weft_io *io, const stru
     struct weft__list_rest list = {.iov = iov, .count = count};
     *ret = -EOPNOTSUPP;
     if (flags & WEFT_IO_PEEK) return WEFT_READY;
-    return shared(stream, io, &ins[flags & WEFT_IO_ALL], &list, cx, ret, done);
+    return shared(stream, io, &ins, &list, flags & WEFT_IO_ALL, cx, ret, done);
 }
 
 static weft_poll shared_write(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                               int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
     struct weft__list_rest list = {.iov = iov, .count = count};
-    return shared(stream, io, &outs[flags & WEFT_IO_ALL], &list, cx, ret, done);
+    return shared(stream, io, &outs, &list, flags & WEFT_IO_ALL, cx, ret, done);
 }
 
 static const weft_stream_ops shared_tables[2] = {

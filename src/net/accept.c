@@ -70,10 +70,10 @@ static bool starves(ssize_t r)
     return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS;
 }
 
-static ssize_t tries(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t tries(struct weft__fdslot *slot, void *arg)
 {
     struct weft__take take = {.kind = WEFT__TAKE_ACCEPT};
-    (void)op, (void)arg;
+    (void)arg;
     return weft__driver_take(slot, &take);
 }
 
@@ -172,7 +172,7 @@ static weft_poll accepts_one(struct weft_accept *f, weft_cx *cx)
     for (;;) {
         ssize_t got = 0;
         weft_poll answer =
-            weft__op_poll(slot, weft__op_of(&f->weft__io), &accepts, NULL, 0, cx, &got);
+            weft__op_poll(slot, weft__op_of(&f->weft__io), &accepts, NULL, NULL, cx, &got);
         f->weft__at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
         if (answer == WEFT_PENDING) return WEFT_PENDING;
         if (got >= 0) return ends(f, welcome(slot, (int)got, f->into));

@@ -77,11 +77,11 @@ static int begins(struct weft_tcp_connect *f)
 }
 
 /* Is it decided? A connection has a peer; an error is taken out of the socket by whoever asks. */
-static ssize_t tries(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+static ssize_t tries(struct weft__fdslot *slot, void *arg)
 {
     struct weft__address peer;
     uint64_t seen = weft__fdslot_look(slot);
-    (void)op, (void)arg;
+    (void)arg;
     int r = weft__socket_error(slot->fd);
     if (r == 0) r = weft__socket_peer(slot->fd, &peer);
     if (r != -ENOTCONN) return r;
@@ -118,7 +118,8 @@ weft_poll weft_tcp_connect_poll(void *frame, weft_cx *cx)
     }
     if (f->weft__race) return races(f, cx);
     struct weft__fdslot *slot = weft__fdstream_slot(f->weft__stream);
-    weft_poll answer = weft__op_poll(slot, weft__op_of(&f->weft__io), &connects, NULL, 0, cx, &got);
+    weft_poll answer =
+        weft__op_poll(slot, weft__op_of(&f->weft__io), &connects, NULL, NULL, cx, &got);
     return answer == WEFT_PENDING ? WEFT_PENDING : ends(f, (int)got);
 }
 

@@ -6,11 +6,10 @@
 
 #include "sys/fd.h"
 
-ssize_t weft__msg_try(struct weft__fdslot *slot, struct weft__op *op, void *arg)
+ssize_t weft__msg_try(struct weft__fdslot *slot, void *arg)
 {
     const struct weft__msg_trying *t = arg;
     uint64_t seen = weft__fdslot_look(slot);
-    (void)op;
     ssize_t r = t->kind->call(slot->fd, t->of);
     if (r == -EAGAIN) weft__fdslot_clear(slot, seen, t->kind->op.bits);
     return r;
@@ -24,7 +23,7 @@ weft_poll weft__msg_poll(struct weft__fdslot *slot, bool sound, const struct wef
         *ret = -EINVAL;
         return WEFT_READY;
     }
-    weft_poll answer = weft__op_poll(slot, weft__op_of(io), &kind->op, &t, 0, cx, ret);
+    weft_poll answer = weft__op_poll(slot, weft__op_of(io), &kind->op, &t, NULL, cx, ret);
     *at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
     return answer;
 }

@@ -27,7 +27,7 @@ struct weft__msg_trying {
 };
 
 /* One try of any of them. */
-ssize_t weft__msg_try(struct weft__fdslot *slot, struct weft__op *op, void *arg);
+ssize_t weft__msg_try(struct weft__fdslot *slot, void *arg);
 
 #define WEFT__MSG_KIND(side_, as_, call_)                                                          \
     {.op = {.side = WEFT__SIDE_##side_,                                                            \

@@ -10,8 +10,6 @@
 #include <netinet/in.h> /* and sys/socket.h, by a name that is not ours */
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define KIND (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
 
@@ -69,39 +67,10 @@ int weft__socket_connect(int fd, const struct weft__address *addr)
     return r == -EINTR ? -EINPROGRESS : r;
 }
 
-/* One buffer goes by recv and send, which need no message around it; and not by libc's: in a process with threads those are points
- * of pthread_cancel, at 45 instructions each. Sanitizers know libc's calls alone. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define BY_LIBC 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define BY_LIBC 1
-#endif
-#endif
-
-static ssize_t recv_one(int fd, const struct iovec *into, int flags)
-{
-#if defined(BY_LIBC)
-    return recv(fd, into->iov_base, into->iov_len, flags);
-#else
-    return syscall(SYS_recvfrom, fd, into->iov_base, into->iov_len, flags, NULL, NULL);
-#endif
-}
-
-static ssize_t send_one(int fd, const struct iovec *from)
-{
-#if defined(BY_LIBC)
-    return send(fd, from->iov_base, from->iov_len, MSG_NOSIGNAL);
-#else
-    return syscall(SYS_sendto, fd, from->iov_base, from->iov_len, MSG_NOSIGNAL, NULL, (size_t)0);
-#endif
-}
-
 ssize_t weft__socket_recv(int fd, const struct iovec *iov, int count, bool peek)
 {
     int flags = peek ? MSG_PEEK : 0;
-    if (count == 1) return WEFT__ANSWER(WEFT__FAULT_RECV, recv_one(fd, iov, flags));
+    if (count == 1) return weft__socket_recv_one(fd, iov->iov_base, iov->iov_len, flags);
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov,
                              .msg_iovlen = (size_t)count};
     return WEFT__ANSWER(WEFT__FAULT_RECV, recvmsg(fd, &message, flags));
@@ -117,7 +86,7 @@ ssize_t weft__socket_recv_unix(int fd, const struct iovec *iov, int count, bool 
 
 ssize_t weft__socket_send(int fd, const struct iovec *iov, int count)
 {
-    if (count == 1) return WEFT__ANSWER(WEFT__FAULT_SEND, send_one(fd, iov));
+    if (count == 1) return weft__socket_send_one(fd, iov->iov_base, iov->iov_len);
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov,
                              .msg_iovlen = (size_t)count};
     return WEFT__ANSWER(WEFT__FAULT_SEND, sendmsg(fd, &message, MSG_NOSIGNAL));

@@ -14,9 +14,12 @@
 #define WEFT_SYS_SOCKET_H
 
 #include "sys/address.h"
+#include "sys/answer.h"
+#include "sys/call.h"
 
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -50,6 +53,27 @@ ssize_t weft__socket_recv_unix(int fd, const struct iovec *iov, int count, bool 
 
 /* Returns how much was sent; -EAGAIN; -EPIPE; -ECONNRESET ... */
 ssize_t weft__socket_send(int fd, const struct iovec *iov, int count);
+
+/* Both of one buffer: that needs no message around it, and is what a request makes. */
+static inline ssize_t weft__socket_recv_one(int fd, void *into, size_t bytes, int flags)
+{
+#if defined(WEFT__CALL_BY_LIBC)
+    return WEFT__ANSWER(WEFT__FAULT_RECV, recv(fd, into, bytes, flags));
+#else
+    return WEFT__CALL(WEFT__FAULT_RECV,
+                      weft__call6(SYS_recvfrom, fd, (long)into, (long)bytes, flags, 0, 0));
+#endif
+}
+
+static inline ssize_t weft__socket_send_one(int fd, const void *from, size_t bytes)
+{
+#if defined(WEFT__CALL_BY_LIBC)
+    return WEFT__ANSWER(WEFT__FAULT_SEND, send(fd, from, bytes, MSG_NOSIGNAL));
+#else
+    return WEFT__CALL(WEFT__FAULT_SEND,
+                      weft__call6(SYS_sendto, fd, (long)from, (long)bytes, MSG_NOSIGNAL, 0, 0));
+#endif
+}
 
 enum weft__socket_half { WEFT__HALF_READ, WEFT__HALF_WRITE };
 

@@ -40,10 +40,10 @@ static void dispose(void)
     descriptor = NULL;
 }
 
-void weft__driver_leave(struct weft__fdslot *s, uint32_t as)
+void weft__driver_dispose(struct weft__fdslot *s)
 {
-    bool last = weft__fdslot_leave(s, as);
-    if (last && model_mutant != CLOSES_AT_ONCE) dispose();
+    (void)s;
+    if (model_mutant != CLOSES_AT_ONCE) dispose();
 }
 
 static void twin_clear(uint64_t seen)
@@ -61,7 +61,7 @@ static void reports(uint32_t generation)
     uint64_t word = load_relaxed(&slot.word);
     if (model_mutant == EVENT_WITHOUT_TICK) {
         uint64_t was = fetch_or_acq_rel(&slot.word, WEFT__READY_READ);
-        tell(&slot, was, was | WEFT__READY_READ, generation, &chain);
+        tell(&slot, was, WEFT__READY_READ & ~was, generation, &chain);
     } else if (model_mutant == WAKES_TOO_EARLY) {
         tell(&slot, 0, WEFT__READY_READ, generation, &chain);
         weft__wake_chain_push(&chain, &weft__sched);
@@ -85,9 +85,8 @@ static void byte_comes(void *arg)
 /* ---- a reader ---- */
 
 /* Each read is short: the room is for more than ever comes. */
-static ssize_t reads(struct weft__fdslot *s, struct weft__op *op, void *arg)
+static ssize_t reads(struct weft__fdslot *s, void *arg)
 {
-    (void)op;
     (void)arg;
     uint64_t seen = weft__fdslot_look(s);
     (void)plain_read(descriptor);
@@ -107,9 +106,8 @@ static const struct weft__op_kind reading = {
 static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
 {
     if (model_mutant == QUEUES_BLINDLY && !op->as) {
-        (void)begins(&slot, op, &reading);
-        if (reads(&slot, op, NULL) != -EAGAIN)
-            model_assert(false); /* the case begins without a byte */
+        (void)weft__op_begins(&slot, op, reading.as);
+        if (reads(&slot, NULL) != -EAGAIN) model_assert(false); /* the case begins without a byte */
         struct weft__waitlist *list = &slot.waiters[WEFT__SIDE_READ];
         weft__waitlist_lock(list);
         weft__waitlist_add(list, &op->waiter, cx->waker);
@@ -117,7 +115,7 @@ static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
         op->waits = true;
         return WEFT_PENDING;
     }
-    return weft__op_poll(&slot, op, &reading, NULL, 0, cx, ret);
+    return weft__op_poll(&slot, op, &reading, NULL, NULL, cx, ret);
 }
 
 /* Until it has all, is told to stop, or there is nothing to read from any more. */

@@ -192,19 +192,18 @@ struct reading {
     unsigned file;
 };
 
-static ssize_t tries_read(struct weft__fdslot *s, struct weft__op *op, void *arg)
+static ssize_t tries_read(struct weft__fdslot *s, void *arg)
 {
     char *bytes = arg;
     struct iovec iov = {bytes, 8};
     struct weft__take take = {.kind = WEFT__TAKE_RECV, .iov = &iov, .count = 1, .bytes = 8};
-    (void)op;
     return weft__driver_take(s, &take);
 }
 
-static ssize_t tries_accept(struct weft__fdslot *s, struct weft__op *op, void *arg)
+static ssize_t tries_accept(struct weft__fdslot *s, void *arg)
 {
     struct weft__take take = {.kind = WEFT__TAKE_ACCEPT};
-    (void)op, (void)arg;
+    (void)arg;
     return weft__driver_take(s, &take);
 }
 
@@ -229,7 +228,7 @@ static weft_poll reads(struct actor *actor, weft_cx *cx)
     while (next_byte[file] < wanted) {
         char bytes[8];
         ssize_t n = 0;
-        if (weft__op_poll(r->slot, &r->op, &reads_some, bytes, 0, cx, &n) == WEFT_PENDING)
+        if (weft__op_poll(r->slot, &r->op, &reads_some, bytes, NULL, cx, &n) == WEFT_PENDING)
             return WEFT_PENDING;
         if (n < 0) {
             ended = (int)n;
@@ -246,7 +245,7 @@ static weft_poll accepts(struct actor *actor, weft_cx *cx)
 {
     struct reading *r = (void *)actor->frame;
     ssize_t n = 0;
-    if (weft__op_poll(r->slot, &r->op, &accepts_one, NULL, 0, cx, &n) == WEFT_PENDING)
+    if (weft__op_poll(r->slot, &r->op, &accepts_one, NULL, NULL, cx, &n) == WEFT_PENDING)
         return WEFT_PENDING;
     model_assert(n >= 100);
     accepted |= 1U << (n - 100);
