@@ -100,7 +100,8 @@ weft_poll weft_dir_next_poll(void *frame, weft_cx *cx)
     if (!dir || !f->into) return next_ends(f, -EINVAL);
     for (;;) {
         if (!f->weft__at) {
-            if (cx->why) return next_ends(f, weft_cx_cancelled(cx));
+            if (cx->why)
+                return weft__told_yields(cx) ? WEFT_PENDING : next_ends(f, weft_cx_cancelled(cx));
             if (take_entry(dir, f->into)) return next_ends(f, 1);
             weft__fs_begin(&f->weft__op, NULL,
                            &(struct weft__file_req){

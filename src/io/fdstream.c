@@ -204,6 +204,7 @@ static weft_poll shut_socket(weft_stream *stream, struct weft_io *io, weft_cx *c
     (void)io;
     if (cx->probe) return WEFT_PENDING;
     if (cx->why) {
+        if (weft__told_yields(cx)) return WEFT_PENDING;
         *ret = weft_cx_cancelled(cx);
         return WEFT_READY;
     }

@@ -83,7 +83,7 @@ weft_poll weft_barrier_wait_poll(void *frame, weft_cx *cx)
     struct weft_barrier_wait *f = frame;
 
     if (f->weft__at) return goes_on(f, cx);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->barrier) return ends(f, -EINVAL);
     return weft__leaf_may(cx) ? arrives(f, cx) : WEFT_PENDING;
 }

@@ -267,7 +267,8 @@ weft_poll weft_chan_closed_poll(void *frame, weft_cx *cx)
     struct weft_chan_closed *f = frame;
     struct weft__chan *c = weft__chan_of(f->chan);
     if (!c) return end_answers(f, -EINVAL);
-    if (!f->weft__at && cx->why) return end_answers(f, weft_cx_cancelled(cx));
+    if (!f->weft__at && cx->why)
+        return weft__told_yields(cx) ? WEFT_PENDING : end_answers(f, weft_cx_cancelled(cx));
     if (!f->weft__at && !weft__leaf_may(cx)) return WEFT_PENDING;
 
     weft__chan_lock_send(c);

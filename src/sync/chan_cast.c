@@ -204,7 +204,7 @@ static weft_poll looks(struct hears *f, weft_cx *cx, take_fn *take)
 static weft_poll begins(struct hears *f, weft_cx *cx, take_fn *take)
 {
     if (!f->cast || !f->cursor || !f->into) return answers(f, -EINVAL);
-    if (cx->why) return answers(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : answers(f, weft_cx_cancelled(cx));
     if (!weft__chan_charge(cx)) return WEFT_PENDING;
     weft__waitlist_lock(&f->cast->list);
     return looks(f, cx, take);

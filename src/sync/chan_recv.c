@@ -198,7 +198,7 @@ static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx
         int r = stop_waiting(t, cx);
         if (r < 0) return r;
     } else {
-        if (cx->why) return weft_cx_cancelled(cx);
+        if (cx->why) return weft__told_yields(cx) ? -EAGAIN : weft_cx_cancelled(cx);
         if (!weft__chan_charge(cx)) return -EAGAIN;
     }
     weft__chan_lock_recv(t->chan);

@@ -293,7 +293,7 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_c
 
     if (!c) return answers(f, -EINVAL);
     if (f->weft__at) return goes_on(c, f, cx);
-    if (cx->why) return answers(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : answers(f, weft_cx_cancelled(cx));
     if (!weft__chan_charge(cx)) return WEFT_PENDING; /* others first */
     weft__chan_lock_send(c);
     if (c->tail_run == 0 || !f->msg) return begins(c, f, cx);

@@ -67,7 +67,7 @@ static weft_poll ends(struct weft_cond_wait *f, int ret)
 
 static weft_poll begins(struct weft_cond_wait *f, weft_cx *cx)
 {
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->cond || !f->mutex) return ends(f, -EINVAL);
     if (!weft__mutex_is_mine(f->mutex))
         return ends(f, weft__mutex_misuse(f->mutex, "a condition is waited for without its mutex",

@@ -89,7 +89,7 @@ static weft_poll goes_on(struct wait *f, weft_cx *cx, struct weft__waitlist *lis
 static weft_poll wait_poll(struct wait *f, weft_cx *cx, struct weft__waitlist *list, is_over *over)
 {
     if (f->at) return goes_on(f, cx, list, over);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     return weft__leaf_may(cx) ? begins(f, cx, list, over) : WEFT_PENDING;
 }
 

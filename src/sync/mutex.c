@@ -254,7 +254,7 @@ static weft_poll goes_on(struct weft_lock *f, weft_cx *cx)
 static __attribute__((noinline)) weft_poll lock_poll_slow(struct weft_lock *f, weft_cx *cx)
 {
     if (f->weft__at) return goes_on(f, cx);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->mutex) return ends(f, -EINVAL);
     if (!weft__leaf_may(cx)) return WEFT_PENDING;
     if (take(mutex_of(f->mutex))) {

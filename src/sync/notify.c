@@ -113,7 +113,7 @@ static weft_poll looks_again(struct weft_notify_wait *f)
 static __attribute__((noinline)) weft_poll poll_slow(struct weft_notify_wait *f, weft_cx *cx)
 {
     if (f->weft__at) return cx->why ? gives_up(f, cx) : looks_again(f);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->notify) return ends(f, -EINVAL);
     return weft__leaf_may(cx) ? begins(f, cx) : WEFT_PENDING;
 }

@@ -117,7 +117,7 @@ weft_poll weft_once_enter_poll(void *frame, weft_cx *cx)
     struct weft_once_enter *f = frame;
 
     if (f->weft__at) return goes_on(f, cx);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->once) return ends(f, -EINVAL);
     if (!weft__leaf_may(cx)) return WEFT_PENDING;
     return is_done(once_of(f->once)) ? ends(f, 0) : begins(f, cx);

@@ -201,7 +201,7 @@ weft_poll weft_sem_acquire_poll(void *frame, weft_cx *cx)
     struct weft_sem_acquire *f = frame;
 
     if (f->weft__at) return goes_on(f, cx);
-    if (cx->why) return ends(f, weft_cx_cancelled(cx));
+    if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->sem || !countable(f->permits)) return ends(f, -EINVAL);
     if (!weft__leaf_may(cx)) return WEFT_PENDING;
     int r = take(sem_of(f->sem), f->permits);
