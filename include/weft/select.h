@@ -157,7 +157,8 @@ WEFT_API weft_pollfn weft_race_poll;
 struct weft__gathering {
     int32_t failed WEFT__ZERO;
     int32_t why WEFT__ZERO;
-    uint32_t spare[2] WEFT__ZERO;
+    uint32_t next WEFT__ZERO; /* the arm that is polled first */
+    uint32_t spare WEFT__ZERO;
 };
 
 struct weft_all {

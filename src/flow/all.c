@@ -2,7 +2,7 @@
  *
  * all - several arms at once until every one is over; and one after the other.
  *
- * All that are not over are polled each time, in order: an arm cannot be starved, since each poll is everybody's turn. With
+ * All that are not over are polled each time, and another one first: the arms have one budget, and who comes first may use it up. With
  * fail_fast the first failure turns the rest: arms that have begun are told to stop, the others never begin.
  *     not over, none failed   polled with the task's own reason
  *     begun, one failed       polled with the task's reason, else -ECANCELED
@@ -34,9 +34,12 @@ static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t c
     bool over = true;
 
     if (weft__arm_is_refused(cx)) return refuse(arms, count, cx, ret);
-    for (size_t i = 0; i < count; i++) {
+    uint32_t first = UINT32_MAX;
+    for (size_t k = 0; k < count; k++) {
+        size_t i = s->next + k < count ? s->next + k : s->next + k - count;
         weft_future *arm = &arms[i];
         if (!weft__arm_runs(arm) || arm->weft__state == WEFT__ARM_OVER) continue;
+        if (first == UINT32_MAX) first = (uint32_t)i;
         if (s->failed && arm->weft__state == WEFT__ARM_UNBEGUN) {
             weft__arm_refuse(arm, cx, cx->why ? cx->why : -ECANCELED);
             continue;
@@ -48,6 +51,7 @@ static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t c
             over = false;
         }
     }
+    s->next = first + 1; /* none: 0 again */
     *ret = s->failed ? s->failed : s->why;
     return over ? WEFT_READY : WEFT_PENDING;
 }
