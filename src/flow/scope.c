@@ -19,6 +19,7 @@
  * a task as the scope's keeper (a task for each scope).
  */
 #include "flow/scope.h"
+#include "sync/leaf.h"
 #include "task/call.h"
 #include "task/here.h"
 #include "task/region.h"
@@ -246,6 +247,7 @@ weft_poll weft_scope_join_poll(void *frame, weft_cx *cx)
     if (!f->scope) return join_ends(f, cx, -EINVAL);
     struct weft__kin *kin = kin_of(f->scope);
     if (weft__kin_is_lost(kin)) return join_ends(f, cx, -ECHILD);
+    if (!f->weft__at && !weft__leaf_may(cx)) return WEFT_PENDING;
     if (!f->weft__at && weft__scope_join_begins(f, cx) < 0) return join_ends(f, cx, -EDEADLK);
     weft__scope_listens(f, cx);
     switch (weft__kin_end_poll(kin, WEFT__LEAF_WAITER(f), cx->waker, &error)) {

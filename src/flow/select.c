@@ -27,6 +27,7 @@
  * each arm that is always ready, if not to each pair).
  */
 #include "flow/arm.h"
+#include "sync/leaf.h"
 #include "task/call.h"
 #include "task/here.h"
 
@@ -68,11 +69,20 @@ static size_t draw(const struct round *r)
 
 /* ---- NEW ----------------------------------------------------------------------------------------- */
 
+/* A probe is paid by the select: one that says no because the budget is spent would have "otherwise" win over what is there. */
+static bool probes(weft_future *arm, weft_cx *cx)
+{
+    uint32_t budget = cx->budget;
+    cx->budget = WEFT__UNBUDGETED;
+    bool over = weft__arm_probe(arm, cx);
+    cx->budget = budget;
+    return over;
+}
+
 static bool looks_at(weft_future *arm, weft_cx *cx)
 {
     if (!weft__arm_runs(arm)) return false;
-    if (arm->kind & WEFT__ARM_PROBES) return weft__arm_probe(arm, cx);
-    return weft__arm_poll(arm, cx, 0, true);
+    return arm->kind & WEFT__ARM_PROBES ? probes(arm, cx) : weft__arm_poll(arm, cx, 0, true);
 }
 
 static bool first_look(const struct round *r, weft_cx *cx)
@@ -185,6 +195,7 @@ static weft_poll begins(const struct round *r, weft_cx *cx, int *ret)
     if (!any_arm(r, &common)) return refuse(r, cx, -EINVAL, ret);
     if (why) return refuse(r, cx, why, ret);
     if (cx->probe && !(common & WEFT__ARM_PROBES)) return WEFT_PENDING;
+    if (!weft__leaf_may(cx)) return WEFT_PENDING; /* so a loop of selects lets others run */
     if (first_look(r, cx) || otherwise(r)) {
         r->s->stage = SETTLES;
     } else if (!cx->probe) {

@@ -24,6 +24,7 @@
  */
 #include "base/assert.h"
 #include "base/list.h"
+#include "sync/leaf.h"
 #include "sync/waitlist.h"
 #include "task/call.h"
 #include "task/here.h"
@@ -285,7 +286,9 @@ weft_poll weft_token_wait_poll(void *frame, weft_cx *cx)
         if (!over && !why) return WEFT_PENDING;
         return wait_ends(f, over ? 0 : why);
     }
-    if (why || over) return wait_answers(f, why);
+    if (why) return wait_answers(f, why);
+    if (!weft__leaf_may(cx)) return WEFT_PENDING;
+    if (over) return wait_answers(f, 0);
     if (cx->probe || wait_begins(f, cx)) return WEFT_PENDING;
     return wait_answers(f, 0);
 }

@@ -10,6 +10,7 @@
  */
 #include "sched/poll.h"
 #include "sync/kin.h"
+#include "sync/leaf.h"
 #include "task/call.h"
 #include "task/watchers.h"
 
@@ -257,6 +258,7 @@ static weft_poll wait_begins(struct weft_wait *f, int why, weft_cx *cx)
     weft__handle_check(f->task, "weft_wait");
     if (f->task == weft__waker_task(cx->waker)) return wait_ends(f, -EDEADLK);
     if (why) return wait_ends(f, why);
+    if (!weft__leaf_may(cx)) return WEFT_PENDING;
     if (cx->probe) return weft__state_is_complete(f->task) ? wait_ends(f, 0) : WEFT_PENDING;
     if (weft__watchers_add(f->task, watcher_of(f), cx->waker)) return wait_ends(f, 0);
     f->weft__at = WAIT_LINKED;

@@ -48,7 +48,7 @@ static inline void weft__leaf_done(struct weft__waitlist *list, const char *what
 }
 
 /* Before a leaf takes something at once. False: the poll has used up its budget; it lets others run and is polled again. A look is told no, too: the poll behind
- * it yields. Were it told yes, a loop of selects over what is always ready would never let anybody run. */
+ * it yields; but a select pays for the looks of its arms, and they have no bound. */
 static inline bool weft__leaf_may(weft_cx *cx)
 {
     if (__builtin_expect(cx->budget == 0, 0)) {
