@@ -9,7 +9,7 @@
  * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
  * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
  * theft is a rescue, and not judged.
- * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, then sleeps. Who is woken inherits the right to search.
+ * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, less if that was in vain lately (search.h), then sleeps. Who is woken inherits the right to search.
  * The order of publishing, fencing, looking and parking is idle.h's.
  */
 #include "sched/sched.h"
@@ -197,22 +197,28 @@ static struct weft_task *look_around(struct weft__worker *w)
     return task;
 }
 
-/* Looks again and again for a short while. `sched_yield` now and then: the one we wait for may need this very CPU. */
-static struct weft_task *spin(struct weft__worker *w)
+/* Looks again and again until then. `sched_yield` now and then: the one we wait for may need this very CPU. */
+static struct weft_task *look_until(struct weft__worker *w, int64_t now, int64_t until)
 {
-    int64_t now = weft__clock_now();
-    int64_t until = now + (int64_t)w->rt->opts.spin_us * 1000;
-    int64_t look = weft__worker_next_look(w);
-    if (look < until) until = look;
-    if (!weft__port_idle(w->shard->port))
-        until = 0; /* it sleeps where the kernel can tell it (io.h): once around */
     for (unsigned round = 1;; round++, now = weft__clock_now()) {
         struct weft_task *task = look_everywhere(w, now);
-        if (task || now >= until) return task;
+        if (task || now >= until) {
+            weft__search_over(&w->search, task != NULL, round);
+            return task;
+        }
         if (load_relaxed(&w->rt->stage) == WEFT__STOPPED) return NULL; /* relaxed: looked at again before sleeping */
         for (int i = 0; i < 8; i++) cpu_pause();
         if (round % 8 == 0) weft__thread_yield();
     }
+}
+
+static struct weft_task *spin(struct weft__worker *w)
+{
+    int64_t now = weft__clock_now();
+    if (!weft__port_idle(w->shard->port)) return look_everywhere(w, now); /* it sleeps where the kernel can tell it (io.h): once around */
+    int64_t until = now + weft__search_ns(&w->search, (int64_t)w->rt->opts.spin_us * 1000);
+    int64_t look = weft__worker_next_look(w);
+    return look_until(w, now, look < until ? look : until);
 }
 
 /* It has found something: give the right to search back, and pass the search on if there is more. */

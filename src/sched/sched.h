@@ -35,6 +35,7 @@
 #include "sched/overflow.h"
 #include "sched/park.h"
 #include "sched/runq.h"
+#include "sched/search.h"
 #include "sched/shard.h"
 #include "sched/slot.h"
 #include "sched/spent.h"
@@ -101,6 +102,7 @@ struct weft__worker {
     char *stack_lo;                 /* where an inlined child may begin: from here on, */
     size_t stack_room;              /* for so many bytes; 0: nowhere */
     bool searching;                 /* holds a searching right of the idle word */
+    struct weft__search search;     /* how long it searches */
     int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
     int64_t deaf_ns;                /* how long the next deafness lasts */
     int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
