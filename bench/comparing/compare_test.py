@@ -293,8 +293,10 @@ class Goals(unittest.TestCase):
         self.assertEqual(self.answer("spawn", "go", 0.9, (0.8, 0.95)), "1x no")
         self.assertEqual(self.answer("nonsense", "go", 1.2, (1.1, 1.3)), "1x yes")
 
-    def test_factors_are_meant_for_two_workers(self):
-        self.assertEqual(self.answer("spawn", "tokio", 3, (2, 4), workers=0), "1x yes")
+    def test_factors_are_meant_for_two_workers_and_of_tokio_for_the_current_thread(self):
+        self.assertEqual(self.answer("spawn", "tokio", 3, (2, 4), workers=4), "1x yes")
+        self.assertEqual(self.answer("spawn", "tokio", 3, (2, 4), workers=0), "15x no")
+        self.assertEqual(self.answer("spawn_fiber", "go", 3, (2, 4), workers=0), "1x yes")
 
     def test_fibers_are_measured_by_go(self):
         self.assertEqual(self.answer("switch_fiber", "go", 9, (8.5, 9)), "8x yes")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 """What weft wants to reach, case by case, and whether a row of the table does.
 
-A factor is a goal against one peer: so many times faster, by the median of the paired ratios, with two workers. Where no factor is
-set the goal is the floor: not slower than anybody. A limit is a goal in the case's own unit, whoever else runs.
+A factor is a goal against one peer: so many times faster, by the median of the paired ratios, with two workers; against Tokio also where both have the
+current thread alone. Where no factor is set the goal is the floor: not slower than anybody. A limit is a goal in the case's own unit, whoever else runs.
 
 The answer is `yes` or `no` when the 95 % interval lies on one side of the goal, and `open` when the goal lies inside of it.
 """
 from . import contenders as parts
 
 FLOOR = 1
-WORKERS = 2  # the factors are meant for these; with others the floor is the goal
+WORKERS = 2         # the factors are meant for these; with others the floor is the goal,
+CURRENT_THREAD = 0  # but for Tokio's
 
 FACTORS = {
     "spawn": {"tokio": 15},
@@ -61,7 +62,8 @@ class Goal:
 
 def of_peer(row, workers):
     """The goal of a peer's row, which has a ratio."""
-    factor = FACTORS.get(row.measure, {}).get(row.side, FLOOR) if workers == WORKERS else FLOOR
+    meant = workers == WORKERS or (workers == CURRENT_THREAD and row.side == "tokio")
+    factor = FACTORS.get(row.measure, {}).get(row.side, FLOOR) if meant else FLOOR
     low, high = row.interval or (row.ratio, row.ratio)
     answer = "yes" if low >= factor else "no" if high < factor else "open"
     return Goal(f"{factor:g}x", answer)
