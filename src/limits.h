@@ -202,6 +202,9 @@
 /* And in buffers, of which the smallest message takes one. Doubled: half as many slow readers, of small messages, take all. */
 #define WEFT__URING_UNREAD_BUFFERS 32
 
+/* So soon is tried again what the kernel would not take, in ns. Doubled: who waits for such a request waits longer; halved: a kernel without memory is asked twice as often. */
+#define WEFT__URING_AGAIN_NS INT64_C(1000000)
+
 /* Buffers of one read or write that go to the kernel at once. Doubled: 1 KiB more on the stack of each such call; halved: long lists take more calls. */
 #define WEFT__IOV_MAX 64
 

@@ -78,7 +78,8 @@ WEFT_API int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listene
 WEFT_API int weft_listener_addr(const weft_listener *listener, weft_addr *into);
 /* The same as text, cut at `bytes`: weft_addr_print of it. Returns the whole length; -EINVAL. */
 WEFT_API int weft_listener_print(const weft_listener *listener, char *into, size_t bytes);
-WEFT_API int weft_listener_fd(const weft_listener *listener); /* borrowed */
+/* Its descriptor, borrowed. Not to accept by: with the driver io_uring connections may have been accepted ahead, and only weft_accept has those. */
+WEFT_API int weft_listener_fd(const weft_listener *listener);
 
 /* weft_accept(listener, &stream): wait for the next connection. Gives a stream. Any number may accept at once. Cancel-safe: given up, it has taken none.
  * A connection that ended before it was accepted is passed over. A process without descriptors waits: it tries again now and then, from 5 ms

@@ -208,7 +208,11 @@ WEFT_API int weft_pipe(weft_stream **reader, weft_stream **writer);
  * whose messages have ends; -EBADF; else as weft_pipe. */
 WEFT_API int weft_stream_of_fd(int fd, weft_stream **into);
 
-/* Its descriptor, borrowed; -EOPNOTSUPP: it has none. */
+/* Its descriptor, borrowed; -EOPNOTSUPP: it has none. For options and questions, and to write by calls of your own between writes of the stream.
+ * Not to read by, nor to peek or poll: with the driver io_uring (rt.h), from the first read of a TCP stream that had to wait on, what comes is fetched
+ * ahead of whoever reads, and lies with the stream. weft_read, weft_peek and all that reads by them have it, first and in order; a recv(2) on the
+ * descriptor would miss it, and could take what belongs behind it. Who wants to make the calls himself gives the descriptor to weft_fd_open (fd.h), from
+ * which nothing is ever fetched, instead of having a stream; or takes it from a stream that was not read yet, by dup(2), before weft_close. */
 WEFT_API int weft_stream_fd(weft_stream *stream);
 
 /* ---- your own --------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
  *     deliver  what was fetched, to slots and their waiters, whose tasks are pushed to where this thread's wakes go
  *     take     one operation, tried: what has come for it, or -EAGAIN and the slot is no longer ready for it
  *     has      would wait bring something? A look that takes nothing
+ *     behind   is there something that the kernel would not take, and that has to be handed in again soon? NULL: never
  *     arm      somebody is about to wait on a side: see that an event comes. NULL: add did
  *     direct   from now on the fd is read by system calls alone. False: not yet, what has come is taken first. NULL: it always is
  *     let_go   the slot's last user has left, the fd is closed. False: the kernel still has a request of it, and the backend
@@ -87,6 +88,7 @@ struct weft__driver_ops {
     uint32_t (*deliver)(struct weft__port *port, const struct weft__events *events, bool own);
     ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what);
     bool (*has)(struct weft__port *port);
+    bool (*behind)(const struct weft__port *port);
     void (*arm)(struct weft__fdslot *slot, enum weft__side side, uint64_t bits);
     bool (*direct)(struct weft__fdslot *slot);
     bool (*let_go)(struct weft__port *port, struct weft__fdslot *slot);
@@ -128,7 +130,7 @@ enum weft__home {
 struct weft__driver {
     const struct weft__driver_ops *ops; /* constant, as all up to ports */
     void (*stir)(struct weft__driver *driver,
-                 uint32_t port); /* the port has its first fd: who sleeps elsewhere looks */
+                 uint32_t port); /* its first fd, or it is behind: who turns it looks */
     void (*calm)(struct weft__driver *driver); /* a port has lost its last one */
     enum weft__home (*home)(struct weft__driver *driver, uint32_t port);
     void *rt; /* those three alone touch it: under a port's lock or its ring's, or while the runtime has something under way; not once the port is down */

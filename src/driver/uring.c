@@ -347,10 +347,9 @@ static bool has_something(const struct weft__uring *u)
 /* What the kernel would not take is tried again soon. */
 static int64_t sleep_for(const struct weft__uring *u, int64_t timeout_ns)
 {
-    const int64_t soon = 1000000;
     /* relaxed, both: written by this thread, under the lock, or by one that has just seen to it */
     bool all = !load_relaxed(&u->pending) && load_relaxed(&u->event_asked);
-    return all || timeout_ns < soon ? timeout_ns : soon;
+    return all || timeout_ns < WEFT__URING_AGAIN_NS ? timeout_ns : WEFT__URING_AGAIN_NS;
 }
 
 static int uring_wait(struct weft__port *port, struct weft__events *into, int64_t timeout_ns)
@@ -364,6 +363,9 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, int64_
         come_by(port, u, into, sleeps);
     if (into->count > 0 || !sleeps) return into->count;
     int r = weft__ring_wait(&u->ring, sleep_for(u, timeout_ns));
+    /* -EBADR: the kernel had an answer more than places, and no memory to keep it by. What it carried is gone, be it bytes that were taken from a socket, a
+     * connection, or the last word of a request that now counts as there for ever: a stream would go on with a hole in it. So this ends the process, as a heap
+     * that cannot be trusted does. It takes WEFT__URING_ANSWERS answers unfetched and a small allocation of the kernel's that fails. -EINVAL: a kernel that the probe has refused. */
     weft_assert(r == 0);
     if (has_something(u)) come_by(port, u, into, false);
     return into->count;
@@ -400,6 +402,13 @@ static bool uring_has(struct weft__port *port)
     if (!load_acquire(&port->open)) return false; /* [port-open] with open_port */
     const struct weft__uring *u = uring_of(port);
     return load_relaxed(&u->pending) || weft__ring_has(&u->ring); /* relaxed: a hint */
+}
+
+static bool uring_behind(const struct weft__port *port)
+{
+    if (!load_acquire(&port->open)) return false; /* [port-open] with open_port */
+    const struct weft__uring *u = uring_of(port);
+    return load_relaxed(&u->pending); /* relaxed: whoever leaves something behind the look stirs */
 }
 
 /* ---- arm, take ---- */
@@ -514,6 +523,7 @@ const struct weft__driver_ops weft__driver_uring = {
     .deliver = uring_deliver,
     .take = uring_take,
     .has = uring_has,
+    .behind = uring_behind,
     .arm = uring_arm,
     .direct = uring_direct,
     .let_go = uring_let_go,

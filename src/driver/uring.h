@@ -25,7 +25,7 @@
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
  * WHO SUBMITS  The kernel hands a request's answers to the thread that submitted it: asleep elsewhere it is disturbed for each, stuck it holds them up. So the worker whose port it is
  * submits all requests: when it comes by, before it sleeps, many at once. Others leave theirs in the list, and signal the port's event. Cancels are submitted at once, by
- * whoever closes. A current-thread runtime has no such worker: everybody submits.
+ * whoever closes. A current-thread runtime has no such worker: everybody submits, and stirs whoever turns it if the kernel does not take it all (behind, driver.h).
  * CLOSE  stops all three. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
  * (let_go): an answer never finds another connection.
  *

@@ -158,7 +158,7 @@ struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint
 }
 
 /* The kernel did not take these, having no memory: they are bits again. */
-static void weft__uring_take_back(struct weft__port *port, struct weft__uring *u)
+static void take_back(struct weft__port *port, struct weft__uring *u)
 {
     const struct io_uring_sqe *sqe;
     while ((sqe = weft__ring_withdraw(&u->ring))) {
@@ -202,9 +202,16 @@ void weft__uring_flush(struct weft__port *port, struct weft__uring *u, bool slee
         write_wanted(port, u, sleeps);
         (void)weft__ring_submit(&u->ring);
         taken = weft__ring_unsubmitted(&u->ring) == 0;
-        if (!taken) weft__uring_take_back(port, u);
+        if (!taken) take_back(port, u);
     }
     store_relaxed(&u->pending, u->first != NULL); /* relaxed: a hint */
+}
+
+/* By whoever is here. What the kernel does not take is left to whoever turns the runtime: asleep, in the port or beside the host's fd, he would not hear of it. */
+static void hand_in_here(struct weft__port *port, struct weft__uring *u)
+{
+    weft__uring_flush(port, u, false);
+    if (u->first) port->driver->stir(port->driver, port->index);
 }
 
 /* The slot has asked for something. Whoever is at home submits it when he comes by; if he sleeps, he is told to. */
@@ -212,7 +219,7 @@ void weft__uring_hand_in(struct weft__port *port, struct weft__uring *u)
 {
     struct weft__driver *driver = port->driver;
     enum weft__home home = u->down ? WEFT__HOME_SELF : driver->home(driver, port->index);
-    if (home == WEFT__HOME_NOBODY) weft__uring_flush(port, u, false);
+    if (home == WEFT__HOME_NOBODY) hand_in_here(port, u);
     if (home == WEFT__HOME_ANOTHER) (void)weft__event_signal(port->event);
 }
 
@@ -224,7 +231,8 @@ void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
     if (!submit_slot(u, us))
         weft__uring_list_it(u, us); /* never: nothing is left in the queue behind the lock */
     (void)weft__ring_submit(&u->ring);
+    store_relaxed(&u->pending, u->first != NULL); /* relaxed: a hint */
     if (weft__ring_unsubmitted(&u->ring) == 0) return;
-    weft__uring_take_back(port, u);
+    take_back(port, u);
     weft__uring_hand_in(port, u);
 }

@@ -54,7 +54,7 @@ weft_poll weft_dir_open_poll(void *frame, weft_cx *cx)
 
 int weft__dir_open(const char *path, weft_dir **into)
 {
-    return WEFT__FS_CALL(weft_dir_open, .path = path, .into = into);
+    return WEFT__RUN_FRAME(weft_dir_open, .path = path, .into = into);
 }
 
 void weft_dir_close(weft_dir *dir)
@@ -118,5 +118,5 @@ weft_poll weft_dir_next_poll(void *frame, weft_cx *cx)
 
 int weft__dir_next(weft_dir *dir, weft_dirent *into)
 {
-    return WEFT__FS_CALL(weft_dir_next, .dir = dir, .into = into);
+    return WEFT__RUN_FRAME(weft_dir_next, .dir = dir, .into = into);
 }

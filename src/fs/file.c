@@ -71,7 +71,8 @@ weft_poll weft_file_open_poll(void *frame, weft_cx *cx)
 
 int weft__file_open(const char *path, int flags, mode_t mode, weft_file **into)
 {
-    return WEFT__FS_CALL(weft_file_open, .path = path, .flags = flags, .mode = mode, .into = into);
+    return WEFT__RUN_FRAME(weft_file_open, .path = path, .flags = flags, .mode = mode,
+                           .into = into);
 }
 
 weft_poll weft_file_temp_poll(void *frame, weft_cx *cx)
@@ -83,7 +84,7 @@ weft_poll weft_file_temp_poll(void *frame, weft_cx *cx)
 
 int weft__file_temp(const char *dir, weft_file **into)
 {
-    return WEFT__FS_CALL(weft_file_temp, .dir = dir, .into = into);
+    return WEFT__RUN_FRAME(weft_file_temp, .dir = dir, .into = into);
 }
 
 /* ---- what is done with them ------------------------------------------------------------------------------ */
@@ -98,7 +99,8 @@ WEFT__FS_OPERATION(weft_file_read, piece_is_sound(f->file, f->into, f->bytes, f-
 
 ssize_t weft__file_read(weft_file *file, void *into, size_t bytes, int64_t offset)
 {
-    return WEFT__FS_CALL(weft_file_read, .file = file, .into = into, .bytes = bytes, .offset = offset);
+    return WEFT__RUN_FRAME(weft_file_read, .file = file, .into = into, .bytes = bytes,
+                           .offset = offset);
 }
 
 WEFT__FS_OPERATION(weft_file_write, piece_is_sound(f->file, f->from, f->bytes, f->offset), f->file,
@@ -106,26 +108,27 @@ WEFT__FS_OPERATION(weft_file_write, piece_is_sound(f->file, f->from, f->bytes, f
 
 ssize_t weft__file_write(weft_file *file, const void *from, size_t bytes, int64_t offset)
 {
-    return WEFT__FS_CALL(weft_file_write, .file = file, .from = from, .bytes = bytes, .offset = offset);
+    return WEFT__RUN_FRAME(weft_file_write, .file = file, .from = from, .bytes = bytes,
+                           .offset = offset);
 }
 
 WEFT__FS_OPERATION(weft_file_sync, f->file, f->file, .op = WEFT__FILE_SYNC, .flags = f->data_only)
 
 int weft__file_sync(weft_file *file, bool data_only)
 {
-    return WEFT__FS_CALL(weft_file_sync, .file = file, .data_only = data_only);
+    return WEFT__RUN_FRAME(weft_file_sync, .file = file, .data_only = data_only);
 }
 
 WEFT__FS_OPERATION(weft_file_truncate, f->file, f->file, .op = WEFT__FILE_TRUNCATE, .offset = f->bytes)
 
 int weft__file_truncate(weft_file *file, int64_t bytes)
 {
-    return WEFT__FS_CALL(weft_file_truncate, .file = file, .bytes = bytes);
+    return WEFT__RUN_FRAME(weft_file_truncate, .file = file, .bytes = bytes);
 }
 
 WEFT__FS_OPERATION(weft_file_stat, f->file && f->into, f->file, .op = WEFT__FILE_STAT, .into = f->into)
 
 int weft__file_stat(weft_file *file, struct stat *into)
 {
-    return WEFT__FS_CALL(weft_file_stat, .file = file, .into = into);
+    return WEFT__RUN_FRAME(weft_file_stat, .file = file, .into = into);
 }

@@ -82,7 +82,7 @@ void weft__file_drop(struct weft_file *file);
 /* ---- operations --------------------------------------------------------------------------------------
  *
  *     WEFT__FS_OPERATION(weft_fs_mkdir, f->path, NULL, .op = WEFT__FILE_MKDIR, .path = f->path, .mode = f->mode)
- *     int weft__fs_mkdir(const char *path, mode_t mode) { return WEFT__FS_CALL(weft_fs_mkdir, .path = path, .mode = mode); }
+ *     int weft__fs_mkdir(const char *path, mode_t mode) { return WEFT__RUN_FRAME(weft_fs_mkdir, .path = path, .mode = mode); }
  * A frame begins when its weft__at is 0; `sound`: its arguments make sense. Over, it can begin anew. */
 enum { WEFT__FS_BEGUN = 1 }; /* odd, as it must be */
 
@@ -101,12 +101,5 @@ enum { WEFT__FS_BEGUN = 1 }; /* odd, as it must be */
         f->ret = (__typeof__(f->ret))answer;                                                       \
         return WEFT_READY;                                                                         \
     }
-
-#define WEFT__FS_CALL(name, ...)                                                                   \
-    ({                                                                                             \
-        struct name f_ = {__VA_ARGS__};                                                            \
-        int r_ = weft__run_from(name##_poll, &f_, __builtin_return_address(0));                    \
-        r_ < 0 ? r_ : f_.ret;                                                                      \
-    })
 
 #endif

@@ -18,4 +18,9 @@ static inline struct weft__address *weft__addr_inside(weft_addr *addr)
     return (struct weft__address *)(void *)addr;
 }
 
+static inline const struct weft__address *weft__addr_within(const weft_addr *addr)
+{
+    return (const struct weft__address *)(const void *)addr;
+}
+
 #endif

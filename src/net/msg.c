@@ -15,12 +15,13 @@ ssize_t weft__msg_try(struct weft__fdslot *slot, void *arg)
     return r;
 }
 
-weft_poll weft__msg_poll(struct weft__fdslot *slot, bool sound, const struct weft__msg_kind *kind,
+weft_poll weft__msg_poll(struct weft__fdslot *slot, int why, const struct weft__msg_kind *kind,
                          void *of, struct weft_io *io, int32_t *at, weft_cx *cx, ssize_t *ret)
 {
     struct weft__msg_trying t = {.kind = kind, .of = of};
-    if (!slot || !sound) {
-        *ret = -EINVAL;
+    if (!slot && why == 0) why = -EINVAL;
+    if (why) {
+        *ret = why == WEFT__MSG_NOTHING ? 0 : why;
         return WEFT_READY;
     }
     weft_poll answer = weft__op_poll(slot, weft__op_of(io), &kind->op, &t, NULL, cx, ret);

@@ -31,7 +31,7 @@ _Static_assert(WEFT_UDP_MANY == WEFT__PACKETS_MAX, "as above");
 
 static struct weft__fdslot *slot_of(const weft_udp *udp)
 {
-    return (struct weft__fdslot *)(uintptr_t)udp;
+    return weft__msg_slot_of(udp);
 }
 
 static struct udp_face *face_of(const weft_udp *udp)
@@ -124,107 +124,50 @@ int weft_udp_fd(const weft_udp *udp)
 
 /* ---- one at a time ---- */
 
-static const struct weft__address *inside(const weft_addr *addr)
+static bool has_target(const weft_addr *to)
 {
-    return (const struct weft__address *)(const void *)addr;
-}
-
-static ssize_t call_send(int fd, void *of)
-{
-    struct weft_udp_send *f = of;
-    return weft__packet_send(fd, f->buf, f->len, NULL);
-}
-
-static ssize_t call_send_to(int fd, void *of)
-{
-    struct weft_udp_send_to *f = of;
-    return weft__packet_send(fd, f->buf, f->len, inside(f->to));
-}
-
-static ssize_t call_recv(int fd, void *of)
-{
-    struct weft_udp_recv *f = of;
-    return weft__packet_recv(fd, f->buf, f->len, NULL);
-}
-
-static ssize_t call_recv_from(int fd, void *of)
-{
-    struct weft_udp_recv_from *f = of;
-    return weft__packet_recv(fd, f->buf, f->len, weft__addr_inside(f->from));
-}
-
-static const struct weft__msg_kind sends = WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send);
-static const struct weft__msg_kind sends_to = WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send_to);
-static const struct weft__msg_kind recvs = WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv);
-static const struct weft__msg_kind recvs_from =
-    WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv_from);
-
-weft_poll weft_udp_send_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_send *f = frame;
-    return weft__msg_poll(slot_of(f->udp), f->buf || !f->len, &sends, f, &f->weft__io, &f->weft__at,
-                          cx, &f->ret);
-}
-
-weft_poll weft_udp_send_to_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_send_to *f = frame;
-    bool sound = f->to && f->to->bytes > 0 && (f->buf || !f->len);
-    return weft__msg_poll(slot_of(f->udp), sound, &sends_to, f, &f->weft__io, &f->weft__at, cx,
-                          &f->ret);
+    return to && to->bytes > 0;
 }
 
 /* Merged, it could not be told where one ends. */
-static bool refuses(const weft_udp *udp, ssize_t *ret)
+static int may_recv(const weft_udp *udp, bool sound)
 {
-    if (!udp || !face_of(udp)->merges) return false;
-    *ret = -EOPNOTSUPP;
-    return true;
+    return udp && face_of(udp)->merges ? -EOPNOTSUPP : weft__msg_if(sound);
 }
 
-weft_poll weft_udp_recv_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_recv *f = frame;
-    if (!f->weft__at && refuses(f->udp, &f->ret)) return WEFT_READY;
-    return weft__msg_poll(slot_of(f->udp), f->buf || !f->len, &recvs, f, &f->weft__io, &f->weft__at,
-                          cx, &f->ret);
-}
+WEFT__MSG_OPERATION(weft_udp_send, WRITE, SHARED, slot_of(f->udp), weft__msg_if(f->buf || !f->len),
+                    weft__packet_send(fd, f->buf, f->len, NULL))
 
-weft_poll weft_udp_recv_from_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_recv_from *f = frame;
-    bool sound = f->from && (f->buf || !f->len);
-    if (!f->weft__at && refuses(f->udp, &f->ret)) return WEFT_READY;
-    return weft__msg_poll(slot_of(f->udp), sound, &recvs_from, f, &f->weft__io, &f->weft__at, cx,
-                          &f->ret);
-}
+WEFT__MSG_OPERATION(weft_udp_send_to, WRITE, SHARED, slot_of(f->udp),
+                    weft__msg_if(has_target(f->to) && (f->buf || !f->len)),
+                    weft__packet_send(fd, f->buf, f->len, weft__addr_within(f->to)))
+
+WEFT__MSG_OPERATION(weft_udp_recv, READ, SHARED, slot_of(f->udp),
+                    may_recv(f->udp, f->buf || !f->len),
+                    weft__packet_recv(fd, f->buf, f->len, NULL))
+
+WEFT__MSG_OPERATION(weft_udp_recv_from, READ, SHARED, slot_of(f->udp),
+                    may_recv(f->udp, f->from && (f->buf || !f->len)),
+                    weft__packet_recv(fd, f->buf, f->len, weft__addr_inside(f->from)))
 
 ssize_t weft__udp_send(weft_udp *udp, const void *buf, size_t len)
 {
-    struct weft_udp_send f = {.udp = udp, .buf = buf, .len = len};
-    int r = weft__run_from(weft_udp_send_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_send, .udp = udp, .buf = buf, .len = len);
 }
 
 ssize_t weft__udp_send_to(weft_udp *udp, const void *buf, size_t len, const weft_addr *to)
 {
-    struct weft_udp_send_to f = {.udp = udp, .buf = buf, .len = len, .to = to};
-    int r = weft__run_from(weft_udp_send_to_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_send_to, .udp = udp, .buf = buf, .len = len, .to = to);
 }
 
 ssize_t weft__udp_recv(weft_udp *udp, void *buf, size_t len)
 {
-    struct weft_udp_recv f = {.udp = udp, .buf = buf, .len = len};
-    int r = weft__run_from(weft_udp_recv_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_recv, .udp = udp, .buf = buf, .len = len);
 }
 
 ssize_t weft__udp_recv_from(weft_udp *udp, void *buf, size_t len, weft_addr *from)
 {
-    struct weft_udp_recv_from f = {.udp = udp, .buf = buf, .len = len, .from = from};
-    int r = weft__run_from(weft_udp_recv_from_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_recv_from, .udp = udp, .buf = buf, .len = len, .from = from);
 }
 
 /* ---- many at a time ---- */
@@ -239,71 +182,40 @@ static unsigned most(unsigned count)
     return count < WEFT__PACKETS_MAX ? count : WEFT__PACKETS_MAX;
 }
 
-static ssize_t call_recv_many(int fd, void *of)
-{
-    struct weft_udp_recv_many *f = of;
-    return weft__packet_recv_many(fd, packets_of(f->msgs), most(f->count));
-}
-
 /* A kernel without segments takes their length for something it does not know, and passes it over: the datagram would go as one. So it is
  * asked first, where there are any. */
-static ssize_t call_send_many(int fd, void *of)
+static ssize_t send_many(int fd, weft_udp_msg *msgs, unsigned count)
 {
-    struct weft_udp_send_many *f = of;
-    unsigned count = most(f->count);
     int none;
     for (unsigned i = 0; i < count; i++) {
-        if (f->msgs[i].segment == 0) continue;
-        if (f->msgs[i].segment > UINT16_MAX) return -EINVAL;
+        if (msgs[i].segment == 0) continue;
+        if (msgs[i].segment > UINT16_MAX) return -EINVAL;
         if (weft__packet_get(fd, WEFT__PACKET_SEGMENT, &none) < 0) return -EOPNOTSUPP;
         break;
     }
-    return weft__packet_send_many(fd, packets_of(f->msgs), count);
+    return weft__packet_send_many(fd, packets_of(msgs), count);
 }
 
-static const struct weft__msg_kind recvs_many =
-    WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv_many);
-static const struct weft__msg_kind sends_many =
-    WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send_many);
-
-static weft_poll poll_many(weft_udp *udp, bool sound, unsigned count,
-                           const struct weft__msg_kind *kind, void *of, struct weft_io *io,
-                           int32_t *at, weft_cx *cx, int *ret)
+static int may_move(const weft_udp *udp, const weft_udp_msg *msgs, unsigned count)
 {
-    ssize_t got = 0;
-    bool nothing = udp && count == 0;
-    weft_poll answer =
-        nothing ? WEFT_READY : weft__msg_poll(slot_of(udp), sound, kind, of, io, at, cx, &got);
-    if (answer == WEFT_READY) *ret = (int)got;
-    return answer;
+    return udp && count == 0 ? WEFT__MSG_NOTHING : weft__msg_if(msgs);
 }
 
-weft_poll weft_udp_recv_many_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_recv_many *f = frame;
-    return poll_many(f->udp, f->msgs != NULL, f->count, &recvs_many, f, &f->weft__io, &f->weft__at,
-                     cx, &f->ret);
-}
+WEFT__MSG_OPERATION(weft_udp_recv_many, READ, SHARED, slot_of(f->udp),
+                    may_move(f->udp, f->msgs, f->count),
+                    weft__packet_recv_many(fd, packets_of(f->msgs), most(f->count)))
 
-weft_poll weft_udp_send_many_poll(void *frame, weft_cx *cx)
-{
-    struct weft_udp_send_many *f = frame;
-    return poll_many(f->udp, f->msgs != NULL, f->count, &sends_many, f, &f->weft__io, &f->weft__at,
-                     cx, &f->ret);
-}
+WEFT__MSG_OPERATION(weft_udp_send_many, WRITE, SHARED, slot_of(f->udp),
+                    may_move(f->udp, f->msgs, f->count), send_many(fd, f->msgs, most(f->count)))
 
 int weft__udp_recv_many(weft_udp *udp, weft_udp_msg *msgs, unsigned count)
 {
-    struct weft_udp_recv_many f = {.udp = udp, .msgs = msgs, .count = count};
-    int r = weft__run_from(weft_udp_recv_many_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_recv_many, .udp = udp, .msgs = msgs, .count = count);
 }
 
 int weft__udp_send_many(weft_udp *udp, weft_udp_msg *msgs, unsigned count)
 {
-    struct weft_udp_send_many f = {.udp = udp, .msgs = msgs, .count = count};
-    int r = weft__run_from(weft_udp_send_many_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_udp_send_many, .udp = udp, .msgs = msgs, .count = count);
 }
 
 /* ---- groups and options ---- */

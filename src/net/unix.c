@@ -19,7 +19,7 @@
 
 static struct weft__fdslot *slot_of(const weft_dgram *dgram)
 {
-    return (struct weft__fdslot *)(uintptr_t)dgram;
+    return weft__msg_slot_of(dgram);
 }
 
 /* ---- making ---- */
@@ -155,9 +155,7 @@ weft_poll weft_packet_accept_poll(void *frame, weft_cx *cx)
 
 int weft__packet_accept(weft_listener *listener, weft_dgram **into)
 {
-    struct weft_packet_accept f = {.listener = listener, .into = into};
-    int r = weft__run_from(weft_packet_accept_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_packet_accept, .listener = listener, .into = into);
 }
 
 /* ---- connecting ---- */
@@ -221,77 +219,35 @@ weft_poll weft_packet_connect_poll(void *frame, weft_cx *cx)
 
 int weft__packet_connect(const char *path, weft_dgram **into)
 {
-    struct weft_packet_connect f = {.path = path, .into = into};
-    int r = weft__run_from(weft_packet_connect_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_packet_connect, .path = path, .into = into);
 }
 
 /* ---- messages ---- */
 
-static ssize_t call_send(int fd, void *of)
-{
-    struct weft_dgram_send *f = of;
-    return weft__packet_send(fd, f->buf, f->len, NULL);
-}
+WEFT__MSG_OPERATION(weft_dgram_send, WRITE, SHARED, slot_of(f->dgram),
+                    weft__msg_if(f->buf || !f->len), weft__packet_send(fd, f->buf, f->len, NULL))
 
-static ssize_t call_recv(int fd, void *of)
-{
-    struct weft_dgram_recv *f = of;
-    return weft__packet_recv(fd, f->buf, f->len, NULL);
-}
+WEFT__MSG_OPERATION(weft_dgram_recv, READ, SHARED, slot_of(f->dgram),
+                    weft__msg_if(f->buf || !f->len), weft__packet_recv(fd, f->buf, f->len, NULL))
 
-static ssize_t call_recv_from(int fd, void *of)
-{
-    struct weft_dgram_recv_from *f = of;
-    return weft__packet_recv(fd, f->buf, f->len, weft__addr_inside(f->from));
-}
-
-static const struct weft__msg_kind sends = WEFT__MSG_KIND(WRITE, WEFT__USE_SHARED, call_send);
-static const struct weft__msg_kind recvs = WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv);
-static const struct weft__msg_kind recvs_from =
-    WEFT__MSG_KIND(READ, WEFT__USE_SHARED, call_recv_from);
-
-weft_poll weft_dgram_send_poll(void *frame, weft_cx *cx)
-{
-    struct weft_dgram_send *f = frame;
-    return weft__msg_poll(slot_of(f->dgram), f->buf || !f->len, &sends, f, &f->weft__io,
-                          &f->weft__at, cx, &f->ret);
-}
-
-weft_poll weft_dgram_recv_poll(void *frame, weft_cx *cx)
-{
-    struct weft_dgram_recv *f = frame;
-    return weft__msg_poll(slot_of(f->dgram), f->buf || !f->len, &recvs, f, &f->weft__io,
-                          &f->weft__at, cx, &f->ret);
-}
-
-weft_poll weft_dgram_recv_from_poll(void *frame, weft_cx *cx)
-{
-    struct weft_dgram_recv_from *f = frame;
-    bool sound = f->from && (f->buf || !f->len);
-    return weft__msg_poll(slot_of(f->dgram), sound, &recvs_from, f, &f->weft__io, &f->weft__at, cx,
-                          &f->ret);
-}
+WEFT__MSG_OPERATION(weft_dgram_recv_from, READ, SHARED, slot_of(f->dgram),
+                    weft__msg_if(f->from && (f->buf || !f->len)),
+                    weft__packet_recv(fd, f->buf, f->len, weft__addr_inside(f->from)))
 
 ssize_t weft__dgram_send(weft_dgram *dgram, const void *buf, size_t len)
 {
-    struct weft_dgram_send f = {.dgram = dgram, .buf = buf, .len = len};
-    int r = weft__run_from(weft_dgram_send_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_dgram_send, .dgram = dgram, .buf = buf, .len = len);
 }
 
 ssize_t weft__dgram_recv(weft_dgram *dgram, void *buf, size_t len)
 {
-    struct weft_dgram_recv f = {.dgram = dgram, .buf = buf, .len = len};
-    int r = weft__run_from(weft_dgram_recv_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_dgram_recv, .dgram = dgram, .buf = buf, .len = len);
 }
 
 ssize_t weft__dgram_recv_from(weft_dgram *dgram, void *buf, size_t len, weft_addr *from)
 {
-    struct weft_dgram_recv_from f = {.dgram = dgram, .buf = buf, .len = len, .from = from};
-    int r = weft__run_from(weft_dgram_recv_from_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_dgram_recv_from, .dgram = dgram, .buf = buf, .len = len,
+                           .from = from);
 }
 
 /* ---- to anybody ---- */
@@ -317,8 +273,7 @@ static weft_poll send_to_tries(struct weft_dgram_send_to *f)
     struct weft__fdslot *slot = slot_of(f->dgram);
     uint64_t word = weft__fdslot_look(slot);
     if (word & WEFT__READY_CLOSED) return send_to_ends(f, -EBADF);
-    const struct weft__address *to = (const struct weft__address *)(const void *)f->to;
-    ssize_t r = weft__packet_send(slot->fd, f->buf, f->len, to);
+    ssize_t r = weft__packet_send(slot->fd, f->buf, f->len, weft__addr_within(f->to));
     if (r != -EAGAIN) return send_to_ends(f, r);
     if (word & WEFT__READY_DOWN) return send_to_ends(f, -ESHUTDOWN);
     weft__pause_begin(WEFT__PAUSE_OF(f), &f->weft__tries);
@@ -358,7 +313,5 @@ weft_poll weft_dgram_send_to_poll(void *frame, weft_cx *cx)
 
 ssize_t weft__dgram_send_to(weft_dgram *dgram, const void *buf, size_t len, const weft_addr *to)
 {
-    struct weft_dgram_send_to f = {.dgram = dgram, .buf = buf, .len = len, .to = to};
-    int r = weft__run_from(weft_dgram_send_to_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
+    return WEFT__RUN_FRAME(weft_dgram_send_to, .dgram = dgram, .buf = buf, .len = len, .to = to);
 }

@@ -4,9 +4,10 @@
  * deadline, and for what comes to its fds.
  *
  * An epoll with two fds in it: an event, which a push from outside signals, and an alarm, which the
- * end of each turn sets to the wheel's next deadline. Level-triggered: readable until a turn has taken
- * the event, and set the alarm anew. The epoll itself is never waited on here. Once the runtime's port is open it
- * is in it, too: readable while it has something that no turn has fetched.
+ * end of each turn sets to the wheel's next deadline, or to when the port has to be turned again
+ * (io.h). Level-triggered: readable until a turn has taken the event, and set the alarm anew. The
+ * epoll itself is never waited on here. Once the runtime's port is open it is in it, too: readable
+ * while it has something that no turn has fetched.
  * Threads: the one that turns the runtime; signal by any (rt.c).
  */
 #ifndef WEFT_SCHED_HOST_H

@@ -14,7 +14,7 @@
 
 /* ---- the driver of a runtime ---- */
 
-/* A port has its first fd, and its worker may sleep elsewhere. If it is this thread, it does not. */
+/* A port has its first fd, or is behind, and its worker may sleep, elsewhere or there. If it is this thread, it does not, and sees to it before it does. */
 static void stir(struct weft__driver *driver, uint32_t port)
 {
     struct weft_rt *rt = driver->rt;
@@ -120,6 +120,13 @@ uint32_t weft__io_turn(struct weft__worker *w, struct weft__port *port)
 bool weft__io_has(struct weft__port *port)
 {
     return !weft__port_idle(port) && port->driver->ops->has(port);
+}
+
+int64_t weft__io_next_look(const struct weft__port *port)
+{
+    bool (*behind)(const struct weft__port *) = port->driver->ops->behind;
+    bool soon = behind && !weft__port_idle(port) && behind(port);
+    return soon ? weft__clock_now() + WEFT__URING_AGAIN_NS : WEFT__NEVER;
 }
 
 /* ---- sleeping ---- */

@@ -34,6 +34,9 @@ uint32_t weft__io_turn(struct weft__worker *w, struct weft__port *port);
 /* Does the port have something that nobody has fetched? A system call, if it has an fd. */
 bool weft__io_has(struct weft__port *port);
 
+/* When the port has to be turned again, whatever comes: what the kernel would not take is handed in then. On the system's clock; WEFT__NEVER as a rule. */
+int64_t weft__io_next_look(const struct weft__port *port);
+
 /* Sleep until a token, an event or the deadline. True: one of the first two. What was fetched is delivered by the caller when it counts as awake. */
 bool weft__io_park(struct weft__worker *w, int64_t deadline_ns, struct weft__events *into);
 void weft__io_deliver(struct weft__worker *w, const struct weft__events *events);

@@ -405,7 +405,9 @@ static void turn_ends(struct weft__worker *w)
     bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
     if (w->rt->host.epoll < 0) return;
-    weft__host_set(&w->rt->host, weft__worker_next_look(w));
+    int64_t timers = weft__worker_next_look(w);
+    int64_t port = weft__io_next_look(w->shard->port);
+    weft__host_set(&w->rt->host, port < timers ? port : timers);
     /* not in it, what comes to an fd tells no host: so it comes back at once, until it is */
     if (!weft__host_nest(&w->rt->host, w->shard->port)) weft__rt_signal(w->rt);
 }

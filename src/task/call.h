@@ -29,6 +29,19 @@
  * weft__run (weft/future.h) is the same for weft_run. */
 int weft__run_from(weft_pollfn *poll, void *frame, const void *caller);
 
+/* The whole of a call form whose poll is name##_poll of a struct name, from its arguments:
+ *     int weft__fs_mkdir(const char *path, mode_t mode)
+ *     {
+ *         return WEFT__RUN_FRAME(weft_fs_mkdir, .path = path, .mode = mode);
+ *     }
+ * A macro, since the frame has another type each time, and the address must be the caller's. */
+#define WEFT__RUN_FRAME(name, ...)                                                                 \
+    ({                                                                                             \
+        struct name f_ = {__VA_ARGS__};                                                            \
+        int r_ = weft__run_from(name##_poll, &f_, __builtin_return_address(0));                    \
+        r_ < 0 ? r_ : f_.ret;                                                                      \
+    })
+
 /* Would it be refused here? */
 bool weft__run_is_refused(void);
 

@@ -428,6 +428,7 @@ TEST(udp_says_what_is_wrong)
     ASSERT_EQ(weft_udp_send_to(u, b, 4, NULL), -EINVAL);
     ASSERT_EQ(weft_udp_send_to(u, b, 4, &(weft_addr){.bytes = 0}), -EINVAL);
     ASSERT_EQ(weft_udp_send_many(u, NULL, 4), -EINVAL);
+    ASSERT_EQ(weft_udp_recv_many(NULL, NULL, 0), -EINVAL);
     ASSERT_EQ(weft_udp_connect(u, "[::1]:80"), -EINVAL);
     weft_close((weft_udp *)NULL);
     weft_close(u);

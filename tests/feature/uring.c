@@ -394,6 +394,120 @@ TEST(uring_asks_again_when_the_kernel_takes_nothing)
 }
 #endif
 
+#if defined(WEFT_FAULTS)
+/* ---- nobody at home: the current-thread runtime ---- */
+
+static void crew_on_uring(struct crew *crew)
+{
+    stops(on_uring(1)); /* or all of it is left out */
+    crew_start_with(crew, &(weft_rt_opts){.workers = -1, .driver = WEFT_DRIVER_IO_URING});
+}
+
+static _Atomic int was_read; /* relaxed: a flag */
+
+static int reads_and_says_so(weft_stream *from)
+{
+    int r = reads_one(from);
+    store_relaxed(&was_read, r);
+    return r;
+}
+
+struct outsider {
+    weft_rt *rt;
+    weft_stream *from;
+};
+
+static void *outsider_reads_one(void *arg)
+{
+    struct outsider *o = arg;
+    intptr_t r = reads_and_says_so(o->from);
+    (void)weft_rt_enter(o->rt);
+    ASSERT_OK(weft_detach(weft_go(crew_nothing))); /* whoever turns looks again */
+    (void)weft_rt_enter(NULL);
+    return (void *)r;
+}
+
+static const int refusals[] = {-EAGAIN, -EBUSY, -ENOMEM};
+
+/* A thread outside asks for something, and takes it back, while the kernel takes nothing and who turns is asleep in the ring: he is told to come and hand it in. */
+TEST(uring_wakes_who_turns_for_what_the_kernel_did_not_take)
+{
+    struct crew crew;
+    crew_on_uring(&crew);
+    struct weft__port *port = &crew.rt->driver->ports[0];
+    for (unsigned i = 0; i < test_scaled(60); i++) {
+        weft_stream *pair[2];
+        pthread_t reader;
+        void *r;
+        char b;
+        town_pair(TOWN_TCP, pair);
+        CREW_UNTIL(load_relaxed(&port->slept_in)); /* relaxed, both: a look */
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 1 + i % 4, refusals[i % 3]);
+        struct outsider o = {crew.rt, pair[1]};
+        ASSERT_OK(pthread_create(&reader, NULL, outsider_reads_one, &o));
+        CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
+        ASSERT_EQ(write(weft_stream_fd(pair[0]), "n", 1), 1);
+        ASSERT_OK(pthread_join(reader, &r));
+        ASSERT_EQ((intptr_t)r, 'n');
+        CREW_UNTIL(load_relaxed(&port->slept_in));
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 2 + i % 3, refusals[i % 3]);
+        weft_close(pair[1]); /* while its request is in the kernel, which holds the file */
+        ASSERT_EQ(weft_read(pair[0], &b, 1), 0);
+        weft_close(pair[0]);
+        weft__fault_reset();
+    }
+    crew_stop(&crew);
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void turns_once(weft_rt *rt, int fd)
+{
+    ASSERT(is_readable(fd, -1));
+    ASSERT_GE(weft_rt_turn(rt, 0), 0);
+}
+
+/* The host's fd tells of it, whether it was a task that asked, in a turn, or a thread outside. */
+static void hosted(weft_rt *rt, int fd, bool outside)
+{
+    weft_stream *pair[2];
+    pthread_t reader;
+    ASSERT_OK(weft_unix_pair(&pair[0], &pair[1]));
+    while (is_readable(fd, 0))
+        turns_once(rt, fd);
+    store_relaxed(&was_read, 0);
+    weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, UINT32_MAX, -EAGAIN);
+    struct outsider o = {rt, pair[1]};
+    if (outside)
+        ASSERT_OK(pthread_create(&reader, NULL, outsider_reads_one, &o));
+    else
+        ASSERT_OK(weft_detach(weft_go(reads_and_says_so, pair[1])));
+    while (weft__fault_calls(WEFT__FAULT_URING_ENTER) < 5)
+        turns_once(rt, fd);
+    weft__fault_reset();
+    ASSERT_EQ(write(weft_stream_fd(pair[0]), "h", 1), 1);
+    while (load_relaxed(&was_read) == 0)
+        turns_once(rt, fd);
+    ASSERT_EQ(load_relaxed(&was_read), 'h');
+    if (outside) ASSERT_OK(pthread_join(reader, NULL));
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+}
+
+TEST(uring_calls_the_host_for_what_the_kernel_did_not_take)
+{
+    weft_rt *rt = on_uring(-1);
+    int fd = weft_rt_fd(rt);
+    for (int i = 0; i < 10; i++)
+        hosted(rt, fd, i % 2);
+    stops(rt);
+}
+#endif
+
 /* ---- listeners ---- */
 
 static int accepts_one(weft_listener *l)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# docs.sh ROOT - what the documents name is there: commands of ./dev, tests, and files on the map.
+# docs.sh ROOT - what the documents name is there: commands of ./dev, tests, files on the map, and what tests each of them.
 set -u
 cd "$1" || exit 1
 failures=0
@@ -53,6 +53,28 @@ done
 for file in tests/feature/*.c tests/model/*.c; do
     stem=$(basename "$file" .c)
     grep -q "\`[a-z_/]*$stem\(\.c\|\.h\)\?\`" docs/ARCHITECTURE.md || complain "docs/ARCHITECTURE.md has no word on $file"
+done
+
+# ---- the map: every source has a file in tests/unit, or a place in the rows that say what tests it instead; not both
+
+# Within these rows `folder`: comes first, then `file.c` of it, and what tests it in parentheses.
+untested=$(sed -n '/^| | Sources without a file of their own/,/^| `tests\/feature`/p' docs/ARCHITECTURE.md | sed '$d' | grep -o '`[a-z]*`:\|`[a-z_]*\.c`' |
+    awk -F'`' '/:$/ { folder = $2; next } { print folder "/" $2 }' | sort)
+for file in src/*/*.c; do
+    name=${file#src/}
+    unit=tests/unit/$(echo "$name" | tr / _)
+    said=$(echo "$untested" | grep -cx "$name")
+    [ -e "$unit" ] && [ "$said" -ne 0 ] && complain "docs/ARCHITECTURE.md says that $file has no unit test: $unit"
+    [ -e "$unit" ] || [ "$said" -eq 1 ] || complain "docs/ARCHITECTURE.md does not say, or twice, what tests $file"
+done
+for name in $untested; do
+    [ -e "src/$name" ] || complain "docs/ARCHITECTURE.md says what tests src/$name, which is not there"
+done
+for test in $(sed -n '/^| | Sources without a file of their own/,/^| `tests\/feature`/p' docs/ARCHITECTURE.md | sed '$d' | grep -o '([^)]*)' | grep -o '`[a-z_/]*`' | tr -d '`' | sort -u); do
+    case $test in
+    */*) [ -e "tests/$test.c" ] ;;
+    *) [ -e "tests/feature/$test.c" ] ;;
+    esac || complain "docs/ARCHITECTURE.md names the test '$test', which is not there"
 done
 
 [ "$failures" -eq 0 ]
