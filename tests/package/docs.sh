@@ -40,6 +40,22 @@ for path in $(grep -o '`tests/[a-z_/]*\.c`' docs/decisions/0004-tokio-behaviours
     [ -e "$path" ] || complain "0004 names $path, which is not there"
 done
 
+# ---- options: the page has a row for each option and each variable, and no row for what is not there
+
+variables=$(grep -oh '"WEFT_[A-Z_]*"' src/sched/options.c | tr -d '"' | sort -u)
+[ -n "$variables" ] || complain "src/sched/options.c has changed its shape: its variables are not found"
+for variable in $variables; do
+    grep -q "^| .* | \`$variable\` |" docs/OPTIONS.md || complain "docs/OPTIONS.md has no row for $variable"
+done
+for variable in $(grep -o '^| .* | `WEFT_[A-Z_]*` |' docs/OPTIONS.md | grep -o 'WEFT_[A-Z_]*` |$' | tr -d '` |'); do
+    echo "$variables" | grep -qx "$variable" || complain "docs/OPTIONS.md names $variable, which nobody reads"
+done
+options=$(sed -n '/^typedef struct weft_rt_opts {/,/^}/s/^    [a-z_0-9 ]*[ *]\([a-z_]*\);.*/\1/p' include/weft/rt.h)
+[ -n "$options" ] || complain "include/weft/rt.h has changed its shape: its options are not found"
+for option in $options; do
+    grep -q "^| \`$option\` |" docs/OPTIONS.md || complain "docs/OPTIONS.md has no row for the option $option"
+done
+
 # ---- the map: every source and every feature test has a word in it
 
 # A folder has a table of its own, under its name in bold.
