@@ -229,9 +229,11 @@ template <class F, class... A> static inline void weft__begin(F &frame, A... arg
 {
     frame = F{0, {}, args...};
 }
-template <class F, bool keeps> static inline weft_future weft__kept(weft_pollfn *poll, F *frame, int kind)
+template <class F, bool keeps>
+static inline weft_future weft__kept(weft_pollfn *poll, F *frame, int kind)
 {
-    static_assert(keeps, "weft_keep: this may hold something; only timers, intervals and tokens are kept");
+    static_assert(keeps,
+                  "weft_keep: this may hold something; only timers, intervals and tokens are kept");
     return weft__future(poll, frame, kind | WEFT__ARM_KEPT);
 }
 template <class... A> static inline int weft__select_of(bool biased, A... arm)
