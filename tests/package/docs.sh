@@ -36,8 +36,15 @@ for name in $named; do
     esac
     [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^(TEST(_WITH)?|ON_A_FIBER)\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
 done
-for path in $(grep -o '`tests/[a-z_/]*\.c`' docs/decisions/0004-tokio-behaviours.md | tr -d '`' | sort -u); do
-    [ -e "$path" ] || complain "0004 names $path, which is not there"
+
+# ---- paths: what a page names in tests is there; of one with a star, some file. `tests/harness/test` stands for its .c and .h.
+
+for path in $(grep -oh '`tests/[A-Za-z0-9_./*]*`' README.md CONTRIBUTING.md docs/*.md docs/decisions/*.md | tr -d '`' | sort -u); do
+    # shellcheck disable=SC2086  # a pattern, to be expanded
+    set -- $path $path.[ch]
+    found=no
+    for file; do [ -e "$file" ] && found=yes; done
+    [ "$found" = yes ] || complain "a page names $path, which matches no file"
 done
 
 # ---- options: the page has a row for each option and each variable, and no row for what is not there
