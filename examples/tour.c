@@ -161,13 +161,66 @@ static int crowd(long tasks)
     printf("   to spawn all %30s %5.1f ms     6.1 ms\n", "", best.spawn_ns * (double)tasks / 1e6);
     printf("   to give way once %26s %5.0f ns      38 ns (a kernel thread: 1000 to 3000)\n", "",
            best.yield_ns);
+    printf("   to spawn and give way: a switch %11s %5.0f ns      99 ns\n", "",
+           best.spawn_ns + best.yield_ns);
     printf("   memory %36s %5.1f MB      17 MB\n", "", bytes / 1e6);
     printf("   memory of one %29s %5.0f bytes  150 bytes (Go: 2048)\n", "", bytes / (double)tasks);
     printf("   yields: %ld; the best of %d rounds\n\n", best.yields, ROUNDS);
     return r;
 }
 
-/* ---- 3: timers ------------------------------------------------------------------------------------------ */
+/* ---- 3: a tree -------------------------------------------------------------------------------------------- */
+
+enum { LEAVES = 100000, KIDS = 10 };
+
+/* Ten children each, down to leaves that answer their number: nothing but spawning and joining. */
+struct skynet {
+    WEFT_FRAME(long);
+    long first, leaves; /* adds first .. first + leaves - 1 */
+    int i;
+    long sum, part;
+    weft_task *kid[KIDS];
+    struct weft_join join;
+};
+static weft_async(skynet)
+{
+    weft_begin;
+    if (f->leaves == 1) weft_return(f->first);
+    for (f->i = 0; f->i < KIDS; f->i++) {
+        long leaves = f->leaves / KIDS;
+        f->kid[f->i] = weft_spawn(skynet, .first = f->first + f->i * leaves, .leaves = leaves);
+    }
+    for (f->i = 0; f->i < KIDS; f->i++) { /* all are joined, also behind one that failed */
+        weft_await(f->join, weft_join, f->kid[f->i], &f->part);
+        if (f->join.ret < 0) f->part = f->join.ret;
+        if (f->sum >= 0) f->sum = f->part < 0 ? f->part : f->sum + f->part;
+    }
+    weft_return(f->sum);
+    weft_end;
+}
+
+static int tree(const weft_rt *rt)
+{
+    weft_stats before, after;
+    long sum = 0;
+    weft_rt_stats(rt, &before);
+    weft_time begun = weft_now();
+    int r = weft_join(weft_spawn(skynet, .leaves = LEAVES), &sum);
+    double ms = ms_since(begun);
+    weft_rt_stats(rt, &after);
+    if (r < 0 || sum < 0) return r < 0 ? r : (int)sum;
+    uint64_t tasks = after.spawned - before.spawned;
+    printf("3  a tree of tasks with %d leaves, whose numbers are added up\n", LEAVES);
+    printf("   sum: %ld\n", sum);
+    printf("   %" PRIu64 " tasks in %.1f ms, %.0f ns each\n", tasks, ms, ms * 1e6 / (double)tasks);
+    printf("   inlined: %" PRIu64 ", run by the very join that waits for them; thefts: %" PRIu64
+           " of %" PRIu64 " tasks\n\n",
+           after.inlined - before.inlined, after.steals - before.steals,
+           after.stolen - before.stolen);
+    return 0;
+}
+
+/* ---- 4: timers ------------------------------------------------------------------------------------------ */
 
 enum { SLEEPERS = 1000 };
 
@@ -211,14 +264,14 @@ static int timers(void)
         early += lateness[i] < 0;
     }
     qsort(lateness, SLEEPERS, sizeof lateness[0], by_size);
-    printf("3  %d sleeps of up to 200 ms, beside an interval of 10 ms\n", SLEEPERS);
+    printf("4  %d sleeps of up to 200 ms, beside an interval of 10 ms\n", SLEEPERS);
     const int64_t median = lateness[SLEEPERS / 2];
     printf("   early: %d; late: half of them by less than %.0f us\n", early, (double)median / 1e3);
     printf("   the interval ticked %d times\n\n", ticks);
     return 0;
 }
 
-/* ---- 4: select with a timeout --------------------------------------------------------------------------- */
+/* ---- 5: select with a timeout --------------------------------------------------------------------------- */
 
 static int choose(void)
 {
@@ -227,7 +280,7 @@ static int choose(void)
     struct weft_sleep patience;
     int r = -1;
 
-    printf("4  whatever comes first\n");
+    printf("5  whatever comes first\n");
     int which = weft_select(weft_arm(answer, weft_wait, slow), /* 0 */
                             weft_arm(patience, weft_sleep, weft_ms(10)) /* 1 */);
     printf("   select: %s\n", which == 0   ? "the answer"
@@ -241,7 +294,7 @@ static int choose(void)
     return r;
 }
 
-/* ---- 5: cancellation --------------------------------------------------------------------------------------- */
+/* ---- 6: cancellation --------------------------------------------------------------------------------------- */
 
 static int session(int *said_goodbye)
 {
@@ -263,12 +316,12 @@ static int give_up(void)
     (void)weft_sleep(weft_ms(5));
     weft_cancel(t); /* a request */
     int joined = weft_join(t, &r);
-    printf("5  a task that is cancelled, and cleans up before it ends\n");
+    printf("6  a task that is cancelled, and cleans up before it ends\n");
     printf("   its sleep: %s; its goodbye: %s\n\n", name_of(r), said_goodbye ? "said" : "not said");
     return joined;
 }
 
-/* ---- 6: code that blocks --------------------------------------------------------------------------------- */
+/* ---- 7: code that blocks --------------------------------------------------------------------------------- */
 
 enum { CALLS = 20 };
 
@@ -299,20 +352,20 @@ static int blocking_work(void)
         int r = -1;
         if (weft_join(task[i], &r) < 0 || r < 0) failed++;
     }
-    printf("6  %d calls that block for 50 ms each\n", CALLS);
+    printf("7  %d calls that block for 50 ms each\n", CALLS);
     printf("   all of them in %.0f ms, %d failed; the workers went on: %d ticks of 1 ms\n\n",
            ms_since(begun), failed, ticks);
     return failed ? -EIO : 0;
 }
 
-/* ---- 7: what the scheduler did ------------------------------------------------------------------------------ */
+/* ---- 8: what the scheduler did ------------------------------------------------------------------------------ */
 
 static void statistics(const weft_rt *rt)
 {
     weft_stats s;
 
     weft_rt_stats(rt, &s);
-    printf("7  what the scheduler did for this\n");
+    printf("8  what the scheduler did for this\n");
     printf("   tasks    %" PRIu64 " spawned, %" PRIu64 " ended, %" PRIu64 " polls\n", s.spawned,
            s.completed, s.polls);
     printf("   workers  %" PRIu64 " thefts of %" PRIu64 " tasks, %" PRIu64 " naps, %" PRIu64
@@ -336,6 +389,7 @@ static int app(int argc, char **argv)
     }
     int r = three_forms();
     if (r == 0) r = crowd(tasks);
+    if (r == 0) r = tree(weft_rt_current());
     if (r == 0) r = timers();
     if (r == 0) r = choose();
     if (r == 0) r = give_up();

@@ -226,4 +226,7 @@
 /* Workers and spares of one runtime. */
 #define WEFT__WORKERS_MAX (WEFT__IDLE_GROUP_WORKERS * WEFT__IDLE_GROUPS_MAX)
 
+/* Bytes of a runtime's name. Threads of the blocking pool have it in theirs with "-b" and up to four digits, and the kernel keeps 15 bytes: one more is cut there. */
+#define WEFT__NAME_MAX 9
+
 #endif

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pathlib
 import random
 import sys
 import unittest
@@ -358,6 +359,10 @@ class Growth(unittest.TestCase):
     def test_a_sweep_is_of_cases_with_an_n_that_grows(self):
         self.assertEqual(growth.SWEEPS["spawn"][0], 1000)
         self.assertEqual(growth.SWEEPS["spawn"][-1], 1000000)
+        self.assertLessEqual({1000, 100000, 1000000}, set(growth.SWEEPS["timer_churn"]))
+        sources = "".join(path.read_text() for path in (pathlib.Path(__file__).parent.parent / "cases").glob("*.c"))
+        for case in growth.SWEEPS:
+            self.assertIn(f"BENCH({case},", sources)
 
 
 class Terminal(io.StringIO):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sweep: the same case with a thousand tasks up to a million, and how the price of one operation grows.
+"""The sweep: the same case with a thousand tasks, or timers, up to a million, and how the price of one operation grows.
 
 The slope is that of a straight line through log(ns) over log(N), by least squares: 0 is flat, 1 would be a price that grows as N does.
 """
@@ -11,8 +11,8 @@ from . import report, stats
 
 DECADES = (1_000, 10_000, 100_000, 1_000_000)
 
-# A million suspended fibers would be four gigabytes of stacks.
-SWEEPS = {"spawn": DECADES, "yield": DECADES, "spawn_fiber": DECADES, "yield_fiber": DECADES[:-1]}
+# A million suspended fibers would be four gigabytes of stacks. Of timer_churn N is how many other timers are live.
+SWEEPS = {"spawn": DECADES, "yield": DECADES, "spawn_fiber": DECADES, "yield_fiber": DECADES[:-1], "timer_churn": DECADES}
 
 
 def slope(points):

@@ -28,10 +28,10 @@ typedef enum weft_files_way {
     WEFT_FILES_IO_URING,
 } weft_files_way;
 
-/* All that a runtime can be told. Zero means the default, which the environment variable of the comment overrides. */
+/* All that a runtime can be told. Zero means the default. The environment variable of the comment has the last word, over the program's too; docs/OPTIONS.md is a table of all. */
 typedef struct weft_rt_opts {
     int workers;                               /* WEFT_WORKERS: threads; default: usable CPUs. -1: current-thread */
-    const char *name;                          /* of threads, in front of a number; default "weft" */
+    const char *name;                          /* WEFT_NAME: of threads, in front of a number; 1 to 9 bytes; default "weft" */
     size_t thread_stack_bytes;                 /* WEFT_THREAD_STACK: of worker threads; default: the system's */
     size_t stack_bytes;                        /* WEFT_STACK: of fibers; default 256 KiB */
     bool pin_threads;                          /* WEFT_PIN: each worker on a CPU of its own */
@@ -39,7 +39,7 @@ typedef struct weft_rt_opts {
     unsigned budget;                           /* WEFT_BUDGET: operations per poll; default 128 */
     unsigned spin_us;                          /* WEFT_SPIN: longest search before a worker sleeps; default 20 */
     uint64_t seed;                             /* WEFT_SEED: of all randomness; default: from the clock */
-    bool make_default;                         /* the process's default runtime, for threads that entered none */
+    bool make_default;                         /* the process's default runtime, for threads that entered none; no variable: the program knows which of its own it means */
     void (*on_thread_start)(weft_rt *, unsigned worker); /* once all threads are there: a build that fails calls nobody */
     void (*on_thread_stop)(weft_rt *, unsigned worker); /* a plain thread by then: it spawns nothing here */
     int monitor_us;                            /* WEFT_MONITOR: between two looks for polls that do not end; default 5000. -1: nobody looks */
@@ -52,7 +52,7 @@ typedef struct weft_rt_opts {
      * before a joiner knows. They look (weft_task_id, weft_task_name) and keep nothing; they neither wait nor spawn. */
     void (*on_task_spawn)(weft_rt *, const weft_task *);
     void (*on_task_end)(weft_rt *, const weft_task *);
-    bool paused;                               /* its clock stands from the beginning (time.h); for tests */
+    bool paused;                               /* WEFT_PAUSED: its clock stands from the beginning (time.h); for tests */
     unsigned blocking_threads;                 /* WEFT_BLOCKING_THREADS: of jobs that name no lane (blocking.h); default 512 */
     weft_driver driver;                        /* WEFT_DRIVER: auto, epoll or io_uring; default auto */
     unsigned blocking_keep_ms;                 /* WEFT_BLOCKING_KEEP: how long such a thread waits for its next job; default 10,000 */

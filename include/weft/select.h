@@ -105,12 +105,12 @@ enum weft__arm_kind {
              (uintptr_t)__builtin_dwarf_cfa() - (uintptr_t)&(child) > 65536                        \
          ? (void)0                                                                                 \
          : weft__child_elsewhere(&(child), __builtin_dwarf_cfa(), __FILE__, __LINE__))
+#endif
 
 /* Stop what weft_start began, and wait until it has settled; nothing happens to one that never began or is over. For fibers
  * and threads; awaited: weft_await_settled(f->child, fn). Not to be stopped itself. */
 #define weft_settle(frame, fn)                                                                     \
     (WEFT__CALL_FORM("weft_settle()"), weft__settle(fn##_poll, &(frame), &(frame).weft__at))
-#endif
 WEFT_API weft_pollfn weft__otherwise_poll;
 WEFT_API int weft__settle(weft_pollfn *poll, void *frame, const int32_t *at);
 
@@ -229,6 +229,13 @@ template <class F, class... A> static inline void weft__begin(F &frame, A... arg
 {
     frame = F{0, {}, args...};
 }
+template <class F, bool keeps>
+static inline weft_future weft__kept(weft_pollfn *poll, F *frame, int kind)
+{
+    static_assert(keeps,
+                  "weft_keep: this may hold something; only timers, intervals and tokens are kept");
+    return weft__future(poll, frame, kind | WEFT__ARM_KEPT);
+}
 template <class... A> static inline int weft__select_of(bool biased, A... arm)
 {
     weft_future arms[] = {arm...};
@@ -246,6 +253,9 @@ template <class... A> static inline int weft__then_of(A... arm)
 }
 #define weft_arm(child, fn, ...)                                                                   \
     (weft__begin(child, ##__VA_ARGS__), weft__future(fn##_poll, &(child), WEFT__PROBES(fn)))
+#define weft_keep(child, fn)                                                                       \
+    weft__kept<struct fn, (WEFT__KEEPS(fn) != 0)>(fn##_poll, &(child), WEFT__PROBES(fn))
+#define weft_start(frame, fn, ...) weft__begin<struct fn>(frame, ##__VA_ARGS__)
 #define weft_when(condition, ...)                                                                  \
     ((condition) ? (__VA_ARGS__) : weft_future{nullptr, nullptr, 0, 0, 0, 0})
 #define weft_otherwise          (weft_future{weft__otherwise_poll, nullptr, 0, 0, 0, WEFT__ARM_OTHERWISE})

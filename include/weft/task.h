@@ -254,7 +254,9 @@ WEFT_API const char *weft_task_name(const weft_task *task);
 /* The task that runs here, or NULL. Borrowed until the next suspension. */
 WEFT_API weft_task *weft_self(void);
 
-/* weft_yield(): let others run. Returns 0; -ECANCELED. Awaited: weft_await(f->pause, weft_yield). */
+/* weft_yield(): let others run. Awaited: weft_await(f->pause, weft_yield). On a plain thread it waits for nobody.
+ * Cancel-safe: it takes nothing; told to stop, it answers at once, at the price of budget: a loop that does not listen still lets others run.
+ * Returns 0; -ECANCELED, -ETIME: told to stop; -EDEADLK in a stackless poll (call form). */
 WEFT_API int weft__yield(void);
 struct weft_yield {
     WEFT_FRAME(int);

@@ -128,7 +128,6 @@ int weft__monitor_start(struct weft_rt *rt)
 
     if (rt->current_thread || (!helps && rt->opts.schedtrace_ms == 0)) return 0;
     m->interval_ns = helps ? rt->opts.monitor_us * INT64_C(1000) : WEFT__NEVER;
-    weft__trace_init(&m->trace, rt->opts.schedtrace_ms, weft__clock_now());
     snprintf(name, sizeof(name), "%.11s-mon", rt->name);
     int r = weft__thread_start(&m->thread, &(struct weft__thread_options){.name = name},
                                monitor_main, rt);

@@ -16,7 +16,7 @@
  *
  * With `schedtrace_ms` it also prints a line in each interval (trace.h). A runtime of one worker has
  * nobody to help, and a current-thread one no threads at all: there is no monitor then, but for the
- * first if it prints.
+ * first if it prints; the second prints at the end of a turn (rt.c).
  * COST  A look is some 20 us of CPU, nearly all of it the timer's: 0.4 % of a core while anything
  * runs, 2 % in trouble, nothing in a runtime that sleeps (schedstat of its thread, 2 workers). No
  * worker does anything for it in a poll; one that leaves its sleep pays a fence and a load.
@@ -34,7 +34,7 @@ struct weft_rt;
 struct weft__monitor {
     struct weft__watch watch;
 
-    /* -- the monitor alone, once started -- */
+    /* -- the monitor alone, once started; the trace of a current-thread runtime: who turns it -- */
     WEFT__CACHE_ALIGNED struct weft__pace pace;
     struct weft__trace trace;
     int64_t interval_ns; /* constant; WEFT__NEVER: it only prints */

@@ -80,6 +80,21 @@ static int fill_word(const char *name, const char *const *words, int *into)
     return -EINVAL;
 }
 
+/* The same of a name, which stands in front of a number in those of threads. An empty variable is as none. */
+static int fill_name(const char **into)
+{
+    const char *text = getenv("WEFT_NAME");
+    bool told = text && *text;
+    if (!told) text = *into;
+    if (!text || (*text && strlen(text) <= WEFT__NAME_MAX)) {
+        *into = text;
+        return 0;
+    }
+    fprintf(stderr, told ? "weft: WEFT_NAME=%s" : "weft: option for WEFT_NAME is \"%s\"", text);
+    fprintf(stderr, ": want 1 to %d bytes\n", WEFT__NAME_MAX);
+    return -EINVAL;
+}
+
 static int64_t usable_cpus(void)
 {
     struct weft__cpu_limits limits;
@@ -108,13 +123,15 @@ int weft__options_fill(struct weft_rt_opts *o)
     static const struct variable schedtrace = {"WEFT_SCHEDTRACE", 0, 3600000};
     static const struct variable blocking = {"WEFT_BLOCKING_THREADS", 1, WEFT__BLOCKING_THREADS_MAX};
     static const struct variable keep = {"WEFT_BLOCKING_KEEP", 1, 86400000};
+    static const struct variable paused = {"WEFT_PAUSED", 0, 1};
     static const char *const drivers[] = {
         [WEFT_DRIVER_AUTO] = "auto", [WEFT_DRIVER_EPOLL] = "epoll", [WEFT_DRIVER_IO_URING] = "io_uring", NULL};
     static const char *const ways[] = {
         [WEFT_FILES_AUTO] = "auto", [WEFT_FILES_POOL] = "pool", [WEFT_FILES_IO_URING] = "io_uring", NULL};
     int driver = (int)o->driver;
     int files = (int)o->files;
-    int64_t v[12];
+    const char *name = o->name;
+    int64_t v[13];
     int r = fill(&workers, o->workers, usable_cpus(), &v[0]);
     if (r == 0) r = fill(&thread_stack, (int64_t)o->thread_stack_bytes, 0, &v[1]);
     if (r == 0) r = fill(&stack, (int64_t)o->stack_bytes, 256 * 1024, &v[2]);
@@ -127,9 +144,12 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill(&schedtrace, o->schedtrace_ms, 0, &v[9]);
     if (r == 0) r = fill(&blocking, o->blocking_threads, 512, &v[10]);
     if (r == 0) r = fill(&keep, o->blocking_keep_ms, 10000, &v[11]);
+    if (r == 0) r = fill(&paused, o->paused, 0, &v[12]);
+    if (r == 0) r = fill_name(&name);
     if (r == 0) r = fill_word("WEFT_DRIVER", drivers, &driver);
     if (r == 0) r = fill_word("WEFT_FILES", ways, &files);
     if (r < 0) return r;
+    o->name = name;
     o->driver = (weft_driver)driver;
     o->files = (weft_files_way)files;
     o->workers = (int)(v[0] ? v[0] : usable_cpus());
@@ -144,5 +164,6 @@ int weft__options_fill(struct weft_rt_opts *o)
     o->schedtrace_ms = (unsigned)v[9];
     o->blocking_threads = (unsigned)v[10];
     o->blocking_keep_ms = (unsigned)v[11];
+    o->paused = v[12] != 0;
     return 0;
 }

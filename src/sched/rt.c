@@ -118,6 +118,7 @@ static int parts_init(struct weft_rt *rt)
     weft__inject_init(&rt->inject);
     weft__inject_init(&rt->background);
     weft__watch_init(&rt->monitor.watch);
+    weft__trace_init(&rt->monitor.trace, rt->opts.schedtrace_ms, weft__clock_now());
     weft__blocking_init(&rt->blocking, rt);
     store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
     store_relaxed(&rt->held, WEFT__HELD_OPEN);
@@ -404,6 +405,8 @@ static void turn_ends(struct weft__worker *w)
 {
     bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
+    struct weft__trace *trace = &w->rt->monitor.trace;
+    if (trace->next_at != WEFT__NEVER) weft__trace_line(trace, w->rt, 0, weft__clock_now()); /* there is no monitor */
     if (w->rt->host.epoll < 0) return;
     int64_t timers = weft__worker_next_look(w);
     int64_t port = weft__io_next_look(w->shard->port);

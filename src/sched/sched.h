@@ -135,7 +135,7 @@ struct weft_rt {
     struct weft__spent spent;       /* blocks freed from outside that wait */
 #endif
     struct weft_rt_opts opts;       /* constant: all defaults filled in */
-    char name[16];
+    char name[WEFT__NAME_MAX + 1];  /* constant */
     uint32_t worker_count;          /* constant */
     bool current_thread;            /* constant: run by weft_rt_turn */
     bool task_hooks;                /* constant: as in the workers */

@@ -6,7 +6,8 @@
  *           spawned=+120 completed=+118 polls=+400 steals=+3 parks=+8 spills=+0 rescued=+0 turns=+21
  * (one line). docs/SCHEDULER.md says what each word means. The words are stable: new ones are added
  * at the end.
- * Threads: the monitor's. The numbers are read one after the other, each right for itself.
+ * Threads: the monitor's; of a current-thread runtime, which has none, whoever makes the turn at whose end
+ * it is due. The numbers are read one after the other, each right for itself.
  */
 #ifndef WEFT_SCHED_TRACE_H
 #define WEFT_SCHED_TRACE_H

@@ -7,18 +7,21 @@ statements, declarations of the reader's own functions. Not a character of the b
 does not know is an error, so the page cannot change unseen. What the library does not have yet is either declared here
 (WAITING: dropped as soon as a header has it) or keeps its block from being served, and then the reason is printed.
 
---link FLAGS   also link the blocks that are whole programs with these flags (say "build/dev/src/libweft.a -pthread"), run
-               them and compare what they print. Without it they are compiled only. A block that still stands on a
+--link FLAGS   also link the blocks that are whole programs with these flags (say "build/dev/src/libweft.a -pthread"), by each
+               compiler that is here, run them and compare what they print; a server is talked to. Without it they are compiled only. A block that still stands on a
                declaration of WAITING cannot be linked, and says so.
 """
 import argparse
 import pathlib
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
+COMPILERS = list(filter(shutil.which, ["gcc", "clang-19"]))
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 # What blocks need and the headers do not have yet, by a name that tells when they do.
@@ -254,8 +257,41 @@ weft_async(serves) { weft_begin;
     "parts": [(None, "", "\nweft_return(f->end.ret); weft_end; }\n")],
 }
 
+
+def echoes(server):
+    """A client of the echo server, which says where it listens. It must end well with one connection still open."""
+    port = int(server.stdout.readline())
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+    for number, client in enumerate(clients):
+        client.sendall(b"%d " % number * 1000)
+    for number, client in enumerate(clients[:-1]):
+        client.shutdown(socket.SHUT_WR)  # what was sent still comes back, and then the end
+        with client.makefile("rb") as answer:
+            assert answer.read() == b"%d " % number * 1000, f"client {number} heard something else"
+        client.close()
+    assert clients[-1].recv(1) == b"4"
+    server.send_signal(signal.SIGTERM)
+    assert server.wait() == 0, f"it ends with {server.returncode}"
+    clients[-1].close()
+
+
+# The page's port may be somebody else's here: it listens at one that is free, and says which.
 SERVED["static int client("] = {
     "needs": ["weft_stream", "weft_tcp_listen"],
+    "before": """
+#include <string.h>
+static int listen_at_a_free_one(const char *where, weft_listener **into)
+{
+char text[WEFT_ADDR_TEXT];
+int r = strcmp(where, "127.0.0.1:5555") ? -EINVAL : weft_tcp_listen("127.0.0.1:0", into);
+if (r == 0 && weft_listener_print(*into, text, sizeof text) > 0) printf("%s\\n", strrchr(text, ':') + 1);
+fflush(stdout);
+return r;
+}
+#undef weft_tcp_listen
+#define weft_tcp_listen listen_at_a_free_one
+""",
+    "talks": echoes,
     "parts": [(None, "", "\nWEFT_MAIN(app)\n")],
 }
 
@@ -316,7 +352,7 @@ def compile_all(root, source, work):
     failures = 0
     path = work / "block.c"
     path.write_text(source)
-    for compiler in filter(shutil.which, ["gcc", "clang-19"]):
+    for compiler in COMPILERS:
         for level in "-O0", "-O2":
             command = [compiler, *FLAGS, level, "-I", str(root / "include"), "-c", str(path), "-o", str(work / "block.o")]
             done = subprocess.run(command, capture_output=True, text=True)
@@ -326,20 +362,38 @@ def compile_all(root, source, work):
     return failures
 
 
-def run_program(root, source, link, printed, work):
-    """The hook for whole programs. Returns how many failed."""
+def runs(program, entry):
+    """What is wrong with it, or None."""
+    if "talks" not in entry:
+        done = subprocess.run([program], capture_output=True, text=True)
+        if done.returncode == 0 and done.stdout == entry["program"]:
+            return None
+        return f"exit {done.returncode}, printed {done.stdout!r} instead of {entry['program']!r}\n{done.stderr}"
+    server = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
+    try:
+        entry["talks"](server)
+    except (AssertionError, OSError, ValueError) as wrong:
+        return repr(wrong)
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+    return None
+
+
+def run_program(root, source, link, entry, work):
+    """The hook for whole programs. Returns by how many compilers they failed."""
+    failures = 0
     path = work / "program.c"
     path.write_text(source)
-    command = ["gcc", *FLAGS, "-O2", "-I", str(root / "include"), str(path), "-o", str(work / "program"), *link.split()]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        print(done.stderr)
-        return 1
-    done = subprocess.run([str(work / "program")], capture_output=True, text=True)
-    if done.returncode or done.stdout != printed:
-        print(f"exit {done.returncode}, printed {done.stdout!r} instead of {printed!r}\n{done.stderr}")
-        return 1
-    return 0
+    for compiler in COMPILERS:
+        command = [compiler, *FLAGS, "-O2", "-I", str(root / "include"), str(path), "-o", str(work / "program"), *link.split()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        wrong = done.stderr if done.returncode else runs(str(work / "program"), entry)
+        if wrong is not None:
+            failures += 1
+            print(f"{compiler}: {wrong}")
+    return failures
 
 
 def main():
@@ -366,10 +420,11 @@ def main():
             source = source_of(block, entry, missing)
             failed = compile_all(args.root, source, work)
             note = f", with declarations of {', '.join(missing)}" if missing else ""
-            if args.link and "program" in entry and not missing:
-                failed += run_program(args.root, source, args.link, entry["program"], work)
-                note += ", and runs"
-            elif "program" in entry:
+            whole = "program" in entry or "talks" in entry
+            if args.link and whole and not missing:
+                failed += run_program(args.root, source, args.link, entry, work)
+                note += f", and runs by {' and '.join(COMPILERS)}"
+            elif whole:
                 note += "; a whole program, not run: " + ("the library lacks these" if missing else "no --link")
             print(f"{title}: {'FAILED' if failed else 'compiles' + note}")
             failures += failed > 0

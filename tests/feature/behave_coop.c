@@ -2,8 +2,8 @@
  *
  * Budgets: a poll that could go on for ever is ended, and how soon is a matter of the option.
  *
- * So far the budget is spent by operations that answer at once because the task was cancelled;
- * channels, locks and streams spend it when they come.
+ * Here it is spent by operations that answer at once because the task was cancelled, which can be counted.
+ * What is ready at once spends it too: chan.c, select_yields.c, all_fair.c and udp.c have tests of that.
  */
 #include "crew.h"
 #include "test.h"

@@ -9,7 +9,10 @@
 #include "test.h"
 
 #include <errno.h>
+#include <weft/blocking.h>
 #include <weft/local.h>
+#include <weft/region.h>
+#include <weft/time.h>
 
 /* On which thread it runs. */
 static pid_t tells_thread(void)
@@ -152,6 +155,140 @@ static void joined_elsewhere(struct crew *crew)
 TEST(local_task_is_joined_from_elsewhere)
 {
     crew_each(joined_elsewhere);
+}
+
+/* ---- with timers, and with the pool's threads ---- */
+
+/* On a thread of the pool, which is nobody's home. */
+static int blocks_elsewhere(pid_t home)
+{
+    if (thread_now() == home) fetch_add_relaxed(&strays, 1);
+    return 7;
+}
+
+/* Woken by a timer, then by another thread: each time it comes back home, and nobody of the set is inside. */
+static int sleeps_and_asks(struct shared *s, int times)
+{
+    for (int i = 0; i < times; i++) {
+        if (s->inside) return -EBUSY;
+        s->inside = true;
+        note_unless_on(s->thread);
+        s->sum++;
+        s->inside = false;
+        int r = weft_sleep(weft_us(1 + i % 50));
+        if (r < 0) return r;
+        note_unless_on(s->thread);
+        r = weft_blocking(blocks_elsewhere, s->thread);
+        if (r != 7) return r < 0 ? r : -EIO;
+        note_unless_on(s->thread);
+    }
+    s->unfinished--;
+    return 0;
+}
+
+struct sleeps_and_asks_too {
+    WEFT_FRAME(int);
+    struct shared *s;
+    int times;
+    struct weft_sleep sleep;
+    struct weft_blocking job;
+};
+static weft_async(sleeps_and_asks_too)
+{
+    weft_begin;
+    for (; f->times > 0; f->times--) {
+        note_unless_on(f->s->thread);
+        f->s->sum++;
+        weft_await(f->sleep, weft_sleep, weft_us(1 + f->times % 50));
+        if (f->sleep.ret < 0) weft_return(f->sleep.ret);
+        note_unless_on(f->s->thread);
+        weft_await(f->job, weft_blocking, weft_bind(blocks_elsewhere, f->s->thread));
+        if (f->job.ret != 7) weft_return(f->job.ret < 0 ? (int)f->job.ret : -EIO);
+        note_unless_on(f->s->thread);
+    }
+    f->s->unfinished--;
+    weft_return(0);
+    weft_end;
+}
+
+#define SLEEPERS 12
+
+static int set_of_sleepers(void)
+{
+    weft_task *task[SLEEPERS];
+    struct shared s = {.home = weft_local_here(), .thread = thread_now(), .unfinished = SLEEPERS};
+    int times = (int)test_scaled(15);
+    int failed = 0;
+
+    for (int i = 0; i < SLEEPERS; i++) {
+        task[i] = i % 2 ? weft_go_as((.local = &s.home), sleeps_and_asks, &s, times)
+                        : weft_spawn_as((.local = &s.home), sleeps_and_asks_too, &s, times);
+    }
+    for (int i = 0; i < SLEEPERS; i++) {
+        int got = -1;
+        if (weft_join(task[i], &got) < 0 || got < 0) failed = got;
+    }
+    if (failed) return failed;
+    return s.unfinished == 0 && s.sum == (uint64_t)times * SLEEPERS ? 0 : -EIO;
+}
+
+static void sets_of_sleepers(struct crew *crew)
+{
+    struct street s;
+    weft_task *task[3];
+    (void)crew;
+    street_opens(&s);
+    for (int i = 0; i < 3; i++)
+        task[i] = weft_go(set_of_sleepers);
+    join_all(task, 3);
+    street_closes(&s);
+    ASSERT_EQ(load_relaxed(&strays), 0);
+}
+
+TEST(local_tasks_sleep_and_ask_the_pool)
+{
+    crew_each(sets_of_sleepers);
+}
+
+/* Given up while it sleeps, it unwinds at home; what it asked the pool for and what runs there is waited for. */
+static int is_called_away(struct shared *s)
+{
+    int r = weft_sleep(weft_secs(3600));
+    note_unless_on(s->thread);
+    WEFT_SHIELD(weft_secs(3600))
+    {
+        if (weft_blocking(blocks_elsewhere, s->thread) != 7) r = -EIO;
+        note_unless_on(s->thread);
+    }
+    return r;
+}
+
+static int calls_them_away(void)
+{
+    struct shared s = {.home = weft_local_here(), .thread = thread_now()};
+    for (uint64_t i = 0; i < test_scaled(50); i++) {
+        int got = 0;
+        weft_task *t = weft_go_as((.local = &s.home), is_called_away, &s);
+        if (i % 2 && weft_yield() < 0) return -1; /* it may have begun to sleep */
+        weft_cancel(t);
+        if (weft_join(t, &got) < 0 || got != -ECANCELED) return -2;
+    }
+    return 0;
+}
+
+static void called_away(struct crew *crew)
+{
+    int got = -1;
+    (void)crew;
+    street_clear();
+    ASSERT_OK(weft_join(weft_go(calls_them_away), &got));
+    ASSERT_EQ(got, 0);
+    ASSERT_EQ(load_relaxed(&strays), 0);
+}
+
+TEST(local_task_that_sleeps_is_called_away)
+{
+    crew_each(called_away);
 }
 
 /* From a thread outside, onto each worker by its number; the worker sleeps between two of them. */

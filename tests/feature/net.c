@@ -164,6 +164,37 @@ TEST(net_clients_meet_their_server)
     crew_each(meets);
 }
 
+/* From threads of the pool, which have entered the runtime: a job may use sockets as any thread may. */
+static int calls_on_in_a_job(struct meeting *m)
+{
+    return weft_blocking(calls_on, m);
+}
+
+static void meets_jobs(struct crew *crew)
+{
+    struct meeting m = {.greeted = 0};
+    weft_task *client[CLIENTS];
+    int r = 1;
+    (void)crew;
+    town_open(&m.gate);
+    weft_task *server = weft_go(serves, &m);
+    for (int i = 0; i < CLIENTS; i++)
+        client[i] = weft_go(calls_on_in_a_job, &m);
+    for (int i = 0; i < CLIENTS; i++) {
+        ASSERT_OK(weft_join(client[i], &r));
+        ASSERT_OK(r);
+    }
+    ASSERT_OK(weft_join(server, &r));
+    ASSERT_OK(r);
+    ASSERT_EQ(load_relaxed(&m.greeted), CLIENTS);
+    weft_close(m.gate.listener);
+}
+
+TEST(net_blocking_jobs_meet_a_server)
+{
+    crew_each(meets_jobs);
+}
+
 /* Several accept at once: each connection goes to one. */
 static int accepts_some(weft_listener *l)
 {

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <weft/time.h>
 
 static int answers(int value)
 {
@@ -54,6 +56,7 @@ TEST(rt_bad_options_are_named_and_refused)
     expect_refusal((weft_rt_opts){.schedtrace_ms = 3600001}, "WEFT_SCHEDTRACE");
     expect_refusal((weft_rt_opts){.blocking_threads = 32769}, "WEFT_BLOCKING_THREADS");
     expect_refusal((weft_rt_opts){.blocking_keep_ms = 86400001}, "WEFT_BLOCKING_KEEP");
+    expect_refusal((weft_rt_opts){.name = "averyverylongname"}, "WEFT_NAME");
     ASSERT_EQ(weft_rt_new(NULL, NULL), -EINVAL);
 }
 
@@ -71,6 +74,7 @@ TEST(rt_bad_variables_are_named_and_refused)
         {"WEFT_SEED", "0"},       {"WEFT_THREAD_STACK", "-"},
         {"WEFT_MONITOR", "-2"},   {"WEFT_MONITOR", "off"},
         {"WEFT_SCHEDTRACE", "1s"}, {"WEFT_SCHEDTRACE", "-1"}, {"WEFT_BLOCKING_THREADS", "0"}, {"WEFT_BLOCKING_KEEP", "0"},
+        {"WEFT_NAME", "averyverylongname"}, {"WEFT_PAUSED", "yes"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         setenv(bad[i].name, bad[i].value, 1);
@@ -104,4 +108,134 @@ TEST(rt_environment_has_the_last_word)
     ASSERT_OK(weft_rt_new(NULL, &rt));
     ASSERT_EQ(weft_rt_workers(rt), 0);
     ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+/* ---- what a worker's thread finds at its beginning ------------------------------------------------------ */
+
+#define FOUND_MAX 4
+
+static struct found {
+    cpu_set_t cpus;
+    size_t stack_bytes;
+    char name[16];
+} found[FOUND_MAX];
+static _Atomic uint32_t found_count;
+
+/* Each worker writes its own; read by who has seen the count. */
+static void looks_around(weft_rt *rt, unsigned worker)
+{
+    struct found *f = &found[worker];
+    pthread_attr_t attr;
+    (void)rt;
+    ASSERT_OK(sched_getaffinity(0, sizeof(f->cpus), &f->cpus));
+    ASSERT_OK(pthread_getattr_np(pthread_self(), &attr));
+    ASSERT_OK(pthread_attr_getstacksize(&attr, &f->stack_bytes));
+    ASSERT_OK(pthread_attr_destroy(&attr));
+    ASSERT_OK(prctl(PR_GET_NAME, f->name));
+    fetch_add_release(&found_count, 1); /* with look: what was found */
+}
+
+/* Builds a runtime of so many workers, and stops it when each has looked. */
+static void look(weft_rt_opts opts)
+{
+    weft_rt *rt;
+    opts.on_thread_start = looks_around;
+    ASSERT(opts.workers <= FOUND_MAX);
+    store_relaxed(&found_count, 0); /* relaxed: nobody is there */
+    ASSERT_OK(weft_rt_new(&opts, &rt));
+    CREW_UNTIL(load_acquire(&found_count) == (uint32_t)opts.workers); /* with looks_around */
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+static int nth_cpu(const cpu_set_t *cpus, int nth)
+{
+    int cpu = -1;
+    for (int seen = -1; seen < nth;)
+        seen += CPU_ISSET(++cpu, cpus) != 0;
+    return cpu;
+}
+
+/* One CPU each, in turn, of those that the process may use. */
+static void expect_pinned(const cpu_set_t *all)
+{
+    for (int i = 0; i < FOUND_MAX; i++) {
+        ASSERT_EQ(CPU_COUNT(&found[i].cpus), 1);
+        ASSERT(CPU_ISSET(nth_cpu(all, i % CPU_COUNT(all)), &found[i].cpus));
+    }
+}
+
+TEST(rt_threads_are_pinned_if_told)
+{
+    cpu_set_t all;
+    ASSERT_OK(sched_getaffinity(0, sizeof(all), &all));
+    unsetenv("WEFT_PIN");
+    look((weft_rt_opts){.workers = FOUND_MAX});
+    for (int i = 0; i < FOUND_MAX; i++)
+        ASSERT(CPU_EQUAL(&found[i].cpus, &all));
+    look((weft_rt_opts){.workers = FOUND_MAX, .pin_threads = true});
+    expect_pinned(&all);
+    setenv("WEFT_PIN", "1", 1);
+    look((weft_rt_opts){.workers = FOUND_MAX});
+    expect_pinned(&all);
+    setenv("WEFT_PIN", "0", 1);
+    look((weft_rt_opts){.workers = FOUND_MAX, .pin_threads = true});
+    for (int i = 0; i < FOUND_MAX; i++)
+        ASSERT(CPU_EQUAL(&found[i].cpus, &all));
+}
+
+/* A page or two more than asked for is libc's own business. */
+static void expect_stacks(size_t bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        ASSERT_GE(found[i].stack_bytes, bytes);
+        ASSERT(found[i].stack_bytes < bytes + (bytes >> 1));
+    }
+}
+
+TEST(rt_threads_have_the_stack_they_were_told)
+{
+    pthread_attr_t attr;
+    size_t usual;
+    ASSERT_OK(pthread_attr_init(&attr));
+    ASSERT_OK(pthread_attr_getstacksize(&attr, &usual));
+    ASSERT_OK(pthread_attr_destroy(&attr));
+    unsetenv("WEFT_THREAD_STACK");
+    look((weft_rt_opts){.workers = 2});
+    expect_stacks(usual);
+    look((weft_rt_opts){.workers = 2, .thread_stack_bytes = usual * 2});
+    expect_stacks(usual * 2);
+    setenv("WEFT_THREAD_STACK", "3145728", 1);
+    look((weft_rt_opts){.workers = 2, .thread_stack_bytes = usual * 2});
+    expect_stacks(3145728);
+}
+
+TEST(rt_threads_have_the_name_they_were_told)
+{
+    unsetenv("WEFT_NAME");
+    look((weft_rt_opts){.workers = 2});
+    ASSERT_STR(found[1].name, "weft-1");
+    look((weft_rt_opts){.workers = 2, .name = "ninebytes"});
+    ASSERT_STR(found[0].name, "ninebytes-0");
+    setenv("WEFT_NAME", "outside", 1);
+    look((weft_rt_opts){.workers = 2, .name = "ninebytes"});
+    ASSERT_STR(found[1].name, "outside-1");
+}
+
+static int sleeps_for_an_hour(void)
+{
+    return weft_sleep(INT64_C(3600000000000));
+}
+
+/* An hour passes at once on a clock that stands; no test would see its end on one that runs. */
+TEST(rt_clock_stands_if_the_environment_says_so)
+{
+    int got;
+    setenv("WEFT_PAUSED", "1", 1);
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = crew_sizes[i]});
+        ASSERT_OK(weft_join(weft_go(sleeps_for_an_hour), &got));
+        ASSERT_OK(got);
+        crew_stop(&crew);
+    }
 }

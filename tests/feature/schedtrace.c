@@ -137,6 +137,24 @@ TEST(schedtrace_tells_of_a_busy_runtime)
     }
 }
 
+/* One without threads says it at the end of a turn. The crew's thread turns it: 256 polls each. */
+TEST(schedtrace_tells_of_a_current_thread_runtime)
+{
+    struct traced t =
+        traced_start((struct program){.workers = -1, .name = "turned", .busy = true});
+    long last = 0;
+    int moved = 0;
+    while (moved < 20) {
+        struct said s = read_line(&t, "turned");
+        ASSERT_EQ(s.workers, 1);
+        ASSERT_EQ(s.sleeping, 0);
+        ASSERT(s.uptime_ms > last);
+        last = s.uptime_ms;
+        moved += s.polls > 0;
+    }
+    traced_stop(&t);
+}
+
 /* Also when all sleep, the monitor beside them; and when it looks for nothing. */
 TEST(schedtrace_tells_of_a_runtime_that_sleeps)
 {

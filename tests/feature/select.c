@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <weft/sync.h>
 
 static struct box a;
 static struct box b;
@@ -522,4 +523,44 @@ static void refused(struct crew *crew)
 TEST(select_inside_a_poll_is_refused)
 {
     crew_each(refused);
+}
+
+/* ---- what is drawn ---- */
+
+enum { DRAWS = 64 };
+
+static weft_event rung = WEFT_EVENT_INIT;
+
+/* Who wins among four that are all ready. */
+static int draws(char winners[DRAWS])
+{
+    weft_event_set(&rung);
+    for (int i = 0; i < DRAWS; i++) {
+        struct weft_event_wait w[4];
+        winners[i] = (char)weft_select(
+            weft_arm(w[0], weft_event_wait, &rung), weft_arm(w[1], weft_event_wait, &rung),
+            weft_arm(w[2], weft_event_wait, &rung), weft_arm(w[3], weft_event_wait, &rung));
+    }
+    return 0;
+}
+
+static void draw_with(int workers, uint64_t seed, char winners[DRAWS])
+{
+    struct crew crew;
+    crew_start_with(&crew, &(weft_rt_opts){.workers = workers, .seed = seed});
+    ASSERT_EQ(join_int(weft_go(draws, winners)), 0);
+    crew_stop(&crew);
+}
+
+/* On one worker, or none, a seed says who is first. */
+TEST(select_draws_by_the_seed)
+{
+    for (int workers = 1; workers >= -1; workers -= 2) {
+        char first[DRAWS], again[DRAWS], other[DRAWS];
+        draw_with(workers, 42, first);
+        draw_with(workers, 42, again);
+        draw_with(workers, 43, other);
+        ASSERT_OK(memcmp(first, again, DRAWS));
+        ASSERT_NE(memcmp(first, other, DRAWS), 0);
+    }
 }

@@ -91,6 +91,45 @@ TEST(udp_echoes)
     crew_each(echoes);
 }
 
+/* ---- budget ---- */
+
+static _Atomic bool heard;
+
+static void says(void)
+{
+    store_relaxed(&heard, true); /* relaxed: a flag of the test's */
+}
+
+/* What it sends has come by the time that it asks: it never waits. On one worker it sees the flag only if it lets the other run. */
+static int talks_to_itself(weft_udp *u, const weft_addr *self)
+{
+    char b[16];
+    weft_addr from;
+    store_relaxed(&heard, false);
+    ASSERT_OK(weft_detach(weft_go(says)));
+    while (!load_relaxed(&heard)) {
+        ssize_t n = weft_udp_send_to(u, "again", 5, self);
+        if (n > 0) n = weft_udp_recv_from(u, b, sizeof b, &from);
+        if (n != 5) return n < 0 ? (int)n : -EIO;
+    }
+    return 0;
+}
+
+TEST(udp_that_never_waits_lets_others_run)
+{
+    for (int workers = 1; workers >= -1; workers -= 2) {
+        struct crew crew;
+        weft_addr self;
+        int r = 1;
+        crew_start(&crew, workers);
+        weft_udp *u = socket_at("127.0.0.1:0", &self);
+        ASSERT_OK(weft_join(weft_go(talks_to_itself, u, &self), &r));
+        ASSERT_OK(r);
+        weft_close(u);
+        crew_stop(&crew);
+    }
+}
+
 /* ---- connected ---- */
 
 static void connects(struct crew *crew)

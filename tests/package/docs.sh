@@ -36,8 +36,31 @@ for name in $named; do
     esac
     [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^(TEST(_WITH)?|ON_A_FIBER)\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
 done
-for path in $(grep -o '`tests/[a-z_/]*\.c`' docs/decisions/0004-tokio-behaviours.md | tr -d '`' | sort -u); do
-    [ -e "$path" ] || complain "0004 names $path, which is not there"
+
+# ---- paths: what a page names in tests is there; of one with a star, some file. `tests/harness/test` stands for its .c and .h.
+
+for path in $(grep -oh '`tests/[A-Za-z0-9_./*]*`' README.md CONTRIBUTING.md docs/*.md docs/decisions/*.md | tr -d '`' | sort -u); do
+    # shellcheck disable=SC2086  # a pattern, to be expanded
+    set -- $path $path.[ch]
+    found=no
+    for file; do [ -e "$file" ] && found=yes; done
+    [ "$found" = yes ] || complain "a page names $path, which matches no file"
+done
+
+# ---- options: the page has a row for each option and each variable, and no row for what is not there
+
+variables=$(grep -oh '"WEFT_[A-Z_]*"' src/sched/options.c | tr -d '"' | sort -u)
+[ -n "$variables" ] || complain "src/sched/options.c has changed its shape: its variables are not found"
+for variable in $variables; do
+    grep -q "^| .* | \`$variable\` |" docs/OPTIONS.md || complain "docs/OPTIONS.md has no row for $variable"
+done
+for variable in $(grep -o '^| .* | `WEFT_[A-Z_]*` |' docs/OPTIONS.md | grep -o 'WEFT_[A-Z_]*` |$' | tr -d '` |'); do
+    echo "$variables" | grep -qx "$variable" || complain "docs/OPTIONS.md names $variable, which nobody reads"
+done
+options=$(sed -n '/^typedef struct weft_rt_opts {/,/^}/s/^    [a-z_0-9 ]*[ *]\([a-z_]*\);.*/\1/p' include/weft/rt.h)
+[ -n "$options" ] || complain "include/weft/rt.h has changed its shape: its options are not found"
+for option in $options; do
+    grep -q "^| \`$option\` |" docs/OPTIONS.md || complain "docs/OPTIONS.md has no row for the option $option"
 done
 
 # ---- the map: every source and every feature test has a word in it

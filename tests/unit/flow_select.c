@@ -237,6 +237,16 @@ TEST(select_of_nobody_is_refused)
     ASSERT_EQ(weft__select(NULL, 0, false), -EINVAL);
 }
 
+TEST(all_of_nobody_is_over_at_once)
+{
+    struct part a;
+    weft_future none[] = {weft_when(false, weft_arm(a, part))};
+    for (int fail_fast = 0; fail_fast < 2; fail_fast++) {
+        ASSERT_EQ(weft__all(NULL, 0, fail_fast), 0);
+        ASSERT_EQ(weft__all(none, 1, fail_fast), 0);
+    }
+}
+
 TEST(select_otherwise)
 {
     struct weft_cx cx = CX;

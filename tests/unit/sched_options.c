@@ -38,6 +38,11 @@ FIELD(tick_max, unsigned)
 FIELD(budget, unsigned)
 FIELD(spin_us, unsigned)
 FIELD(seed, uint64_t)
+FIELD(monitor_us, int)
+FIELD(schedtrace_ms, unsigned)
+FIELD(blocking_threads, unsigned)
+FIELD(blocking_keep_ms, unsigned)
+FIELD(paused, bool)
 
 #define ROW(name, least, most, field) {name, least, most, get_##field, set_##field}
 static const struct row rows[] = {
@@ -49,6 +54,11 @@ static const struct row rows[] = {
     ROW("WEFT_BUDGET", 1, 1000000, budget),
     ROW("WEFT_SPIN", 0, 1000000, spin_us),
     ROW("WEFT_SEED", 1, INT64_MAX, seed),
+    ROW("WEFT_MONITOR", -1, 10000000, monitor_us),
+    ROW("WEFT_SCHEDTRACE", 0, 3600000, schedtrace_ms),
+    ROW("WEFT_BLOCKING_THREADS", 1, WEFT__BLOCKING_THREADS_MAX, blocking_threads),
+    ROW("WEFT_BLOCKING_KEEP", 1, 86400000, blocking_keep_ms),
+    ROW("WEFT_PAUSED", 0, 1, paused),
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -56,6 +66,9 @@ static void clear_environment(void)
 {
     for (size_t i = 0; i < ROWS; i++)
         unsetenv(rows[i].name);
+    unsetenv("WEFT_NAME"); /* those that are no numbers */
+    unsetenv("WEFT_DRIVER");
+    unsetenv("WEFT_FILES");
 }
 
 static int64_t usable(void)
@@ -78,6 +91,14 @@ TEST(options_defaults)
     ASSERT_EQ(o.budget, 128);
     ASSERT_EQ(o.spin_us, 20);
     ASSERT(o.seed != 0);
+    ASSERT_EQ(o.monitor_us, 5000);
+    ASSERT_EQ(o.schedtrace_ms, 0);
+    ASSERT_EQ(o.blocking_threads, 512);
+    ASSERT_EQ(o.blocking_keep_ms, 10000);
+    ASSERT(!o.paused);
+    ASSERT(!o.name); /* rt.c has its own */
+    ASSERT_EQ(o.driver, WEFT_DRIVER_AUTO);
+    ASSERT_EQ(o.files, WEFT_FILES_AUTO);
 }
 
 /* By words. */
@@ -106,13 +127,49 @@ TEST(options_files_go_by)
     ASSERT_EQ(weft__options_fill(&o), -EINVAL);
 }
 
-/* What no variable stands for is left as it was. */
-TEST(options_others_are_left_alone)
+TEST(options_driver_goes_by)
 {
-    weft_rt_opts o = {.name = "mine", .make_default = true};
+    static const char *const words[] = {"auto", "epoll", "io_uring"};
+    clear_environment();
+    for (int i = 0; i < 3; i++) {
+        weft_rt_opts o = {.driver = (weft_driver)i};
+        ASSERT_OK(weft__options_fill(&o));
+        ASSERT_EQ(o.driver, i);
+        setenv("WEFT_DRIVER", words[i], 1);
+        o.driver = WEFT_DRIVER_EPOLL;
+        ASSERT_OK(weft__options_fill(&o));
+        ASSERT_EQ(o.driver, i);
+        unsetenv("WEFT_DRIVER");
+    }
+    setenv("WEFT_DRIVER", "select", 1);
+    ASSERT_EQ(weft__options_fill(&(weft_rt_opts){0}), -EINVAL);
+}
+
+/* By the program, by the environment over it, and up to its longest; an empty variable is as none. */
+TEST(options_name_goes_by)
+{
+    weft_rt_opts o = {.name = "mine"};
     clear_environment();
     ASSERT_OK(weft__options_fill(&o));
     ASSERT_STR(o.name, "mine");
+    setenv("WEFT_NAME", "", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_STR(o.name, "mine");
+    setenv("WEFT_NAME", "ninebytes", 1);
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_STR(o.name, "ninebytes");
+    unsetenv("WEFT_NAME");
+    o.name = "ninebytes";
+    ASSERT_OK(weft__options_fill(&o));
+    ASSERT_STR(o.name, "ninebytes");
+}
+
+/* What no variable stands for is left as it was. */
+TEST(options_others_are_left_alone)
+{
+    weft_rt_opts o = {.make_default = true};
+    clear_environment();
+    ASSERT_OK(weft__options_fill(&o));
     ASSERT(o.make_default);
     ASSERT(!o.on_thread_start);
     ASSERT(!o.on_thread_stop);
@@ -127,10 +184,12 @@ static void put_variable(const char *name, int64_t value)
     setenv(name, text, 1);
 }
 
-/* 0 of WEFT_WORKERS means all of them. */
+/* 0 of WEFT_WORKERS means all of them, 0 of WEFT_MONITOR its default. */
 static int64_t meaning_of(const struct row *row, int64_t value)
 {
-    return row->get == get_workers && value == 0 ? usable() : value;
+    if (value != 0) return value;
+    if (row->get == get_monitor_us) return 5000;
+    return row->get == get_workers ? usable() : 0;
 }
 
 static void expect_from_outside(const struct row *row, int64_t value)
@@ -159,8 +218,8 @@ TEST(options_at_their_limits_are_taken)
         expect_from_outside(&rows[i], rows[i].most);
         if (rows[i].least != 0) expect_from_the_program(&rows[i], rows[i].least);
         expect_from_the_program(&rows[i], rows[i].most);
+        if (rows[i].least < 0) expect_from_outside(&rows[i], 0);
     }
-    expect_from_outside(&rows[0], 0);
 }
 
 TEST(options_empty_variables_count_as_unset)
@@ -252,6 +311,28 @@ TEST(options_of_other_shapes_are_refused)
         }
         unsetenv(rows[i].name);
     }
+}
+
+/* One line, which says what was there and what was wanted. */
+static void expect_name_refused(const char *given, const char *variable, const char *said)
+{
+    weft_rt_opts o = {.name = given};
+    if (variable) setenv("WEFT_NAME", variable, 1);
+    struct death d = death_of(fills, &o);
+    unsetenv("WEFT_NAME");
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, said);
+}
+
+TEST(options_names_that_would_be_cut_are_refused)
+{
+    clear_environment();
+    expect_name_refused(NULL, "ten bytes.", "weft: WEFT_NAME=ten bytes.: want 1 to 9 bytes\n");
+    expect_name_refused("mine", "ten bytes.", "weft: WEFT_NAME=ten bytes.: want 1 to 9 bytes\n");
+    expect_name_refused("tenletters", NULL,
+                        "weft: option for WEFT_NAME is \"tenletters\": want 1 to 9 bytes\n");
+    expect_name_refused("", NULL, "weft: option for WEFT_NAME is \"\": want 1 to 9 bytes\n");
 }
 
 /* A refusal leaves the caller's options as they were. */

@@ -40,6 +40,34 @@ static int selects()
     return weft_join(t, &r) == 0 && r == -ECANCELED ? 0 : 1;
 }
 
+/* A loop with arms that are kept from round to round: an interval that brings it on, a timer that ends it, a token that nobody cancels. */
+static int loops()
+{
+    weft_token other = {};
+    weft_interval every = weft_interval_of(weft_us(10));
+    struct weft_tick tick;
+    struct weft_sleep quiet, never;
+    struct weft_token_wait quit;
+    int ticks = 0, which;
+
+    weft_start(tick, weft_tick, &every);
+    weft_start(quiet, weft_sleep, weft_secs(99));
+    weft_start(quit, weft_token_wait, &other);
+    do {
+        which = weft_select(weft_keep(tick, weft_tick), weft_keep(quiet, weft_sleep), weft_keep(quit, weft_token_wait));
+        if (which == 0 && ++ticks == 3) weft_sleep_reset(&quiet, weft_now());
+    } while (which == 0);
+    CHECK(which == 1 && quiet.ret == 0 && ticks >= 3);
+    weft_settle(tick, weft_tick);
+    weft_settle(quiet, weft_sleep);
+    weft_settle(quit, weft_token_wait);
+    CHECK(quit.ret == -ECANCELED);
+    weft_token_done(&other); /* nobody waits any more */
+    weft_start(never, weft_sleep, weft_secs(99));
+    CHECK(weft_settle(never, weft_sleep) == 0); /* it never began */
+    return 0;
+}
+
 struct job {
     int number;
 };
@@ -199,6 +227,8 @@ static int app()
     weft_token_hook hook = {nullptr, nullptr};
     int r = 1;
     CHECK(weft_join(weft_go(selects), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(loops), &r) == 0 && r == 0);
+    CHECK(loops() == 0);
     CHECK(weft_join(weft_go(channels), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(shares), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(scopes), &r) == 0 && r == 0);

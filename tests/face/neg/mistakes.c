@@ -22,6 +22,7 @@ int six(int a, int b, int c, int d, int e, int g);
 int seven(int a, int b, int c, int d, int e, int g, int h);
 int app_wrong(char *text);
 extern int three;
+extern weft_mutex mutex;
 extern struct p sp;
 typedef WEFT_CHAN(int) int_chan;
 extern int_chan *ints;
@@ -95,10 +96,16 @@ int calls(void)
     return weft_detach(weft_go(two, 1, "x", 3));
 #elif MISTAKE == 8 /* seven. expect: weft_go_takes_at_most_six_arguments */
     return weft_detach(weft_go(seven, 1, 2, 3, 4, 5, 6, 7));
-#elif MISTAKE == 52 /* a blocking job that cannot tell an error. expect: weft_blocking: name_of must return a signed integer */
+#elif MISTAKE == 26 /* a blocking job that cannot tell an error. expect: weft_blocking: name_of must return a signed integer */
     return weft_blocking(name_of, 3) != NULL;
-#elif MISTAKE == 53 /* expect: passed by .*enumeration|argument|incompatible */
+#elif MISTAKE == 27 /* expect: passed by .*enumeration|argument|incompatible */
     return weft_blocking(by_struct, sp);
+#elif MISTAKE == 28 /* a lock that may not have been taken. expect: unused.result|ignoring return value */
+    weft_lock(&mutex);
+    return weft_unlock(&mutex);
+#elif MISTAKE == 29 /* close of something else. expect: _Generic|generic association */
+    weft_close(&three);
+    return 0;
 #elif MISTAKE == 9 /* a dropped handle. expect: unused.result */
     weft_go(two, 1, "x");
     return 0;
