@@ -216,13 +216,13 @@ static int merge_lends(weft_source *const *of, size_t count)
 void weft__merge_init(struct weft_merge *source, weft_source *const *of, size_t count, void *late,
                       size_t late_bytes)
 {
-    *source = (struct weft_merge){.source = {.poll = merge_poll,
-                                             .item_bytes = late_bytes,
-                                             .weft__probes =
-                                                 WEFT__SOURCE_PROBES | merge_lends(of, count)},
-                                  .of = of,
-                                  .count = count,
-                                  .late = late};
+    *source = (struct weft_merge){
+        .source = {.poll = merge_poll,
+                   .item_bytes = late_bytes,
+                   .weft__probes = WEFT__SOURCE_PROBES | merge_lends(of, count)},
+        .of = of,
+        .count = count,
+        .late = late};
 }
 
 /* ---- a source beside a timer ------------------------------------------------------------------ */
