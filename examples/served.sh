@@ -4,11 +4,12 @@
 #   needs curl nc           skips the test where one of them is not installed
 #   start SERVER [ARGS]     runs it, and waits for the line that says where it listens: $port
 #   line                    the next line that it prints
-#   stop                    SIGINT, and its end, which has to be a clean one
+#   stop [SIGNAL]           SIGINT, or another, and its end, which has to be a clean one
 #   same GOT WANTED         or the test fails
 # WEFT_UNDER="valgrind -q --error-exitcode=9 --leak-check=full" runs the servers under that.
 # shellcheck shell=sh
 set -eu
+. "$(dirname "$0")/driver.sh"
 work=$(mktemp -d)
 server=
 trap 'code=$?; [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true; rm -rf "$work"; exit $code' EXIT
@@ -41,7 +42,7 @@ start() {
 }
 
 stop() {
-    kill -INT "$server"
+    kill -"${1:-INT}" "$server"
     code=0
     wait "$server" || code=$?
     server=
