@@ -1,23 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# echo.sh ECHO PYTHON - the echo server with a real client: many connections at once, half-closed ones, one that resets; then SIGTERM, and a clean end.
-set -eu
-echo_server=$1
-python=$2
-work=$(mktemp -d)
-"$echo_server" 127.0.0.1:0 >"$work/out" &
-server=$!
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+# echo.sh ECHO [PYTHON] - the echo server with nc, one after the other and at once; with Python many more, half-closed ones, one that resets; then SIGTERM, and a clean end.
+. "$(dirname "$0")/served.sh"
+needs nc
+python=${2:-}
+start "$1" 127.0.0.1:0
 
-tries=0
-until grep -q 'listening at' "$work/out"; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || { echo "FAILED: it does not listen" && exit 1; }
-    sleep 0.1
+says() {
+    nc -N 127.0.0.1 "$port"
+}
+same "$(printf hello | says)" hello
+head -c 3000000 "$1" >"$work/big" # every byte, and more than all buffers on the way hold
+says <"$work/big" >"$work/heard"
+cmp "$work/big" "$work/heard"
+for i in 1 2 3 4 5 6 7 8; do
+    seq "$i" 20000 | says >"$work/heard.$i" 3<&- &
+    clients="${clients:-} $!"
 done
-port=$(sed -n 's/^listening at .*:\([0-9]*\)$/\1/p' "$work/out")
+for client in $clients; do wait "$client"; done
+for i in 1 2 3 4 5 6 7 8; do seq "$i" 20000 | cmp - "$work/heard.$i"; done
 
-"$python" - "$port" <<'END'
+[ -n "$python" ] || echo "python3 is not installed: its clients are left out"
+[ -z "$python" ] || "$python" - "$port" <<'END'
 import socket
 import struct
 import sys
@@ -48,7 +52,4 @@ assert last.recv(100) == b"still there?"
 print("echoed")
 END
 
-kill -TERM "$server" # not INT: a shell has what runs in its background ignore that
-code=0
-wait "$server" || code=$?
-[ "$code" -eq 0 ] || { echo "FAILED: it exits with $code" && exit 1; }
+stop_by TERM

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # expect.sh LINE... -- PROGRAM [ARGS]: it ends well, and among what it prints are these lines (extended regular expressions).
 set -u
+. "$(dirname "$0")/driver.sh"
 lines=
 while [ "$1" != -- ]; do
     lines="$lines$1

@@ -13,14 +13,12 @@ typedef WEFT_CHAN(int) int_chan;
 static int meter(int_chan *numbers, int_chan *quit)
 {
     weft_interval every = weft_interval_of(weft_ms(1));
-    struct weft_recv in, end;
-    struct weft_tick tick;
     int number, reports = 0, sum = 0;
 
     for (;;) {
-        switch (weft_select(weft_arm(in, weft_recv, weft_on(numbers, &number)),
-                            weft_arm(tick, weft_tick, &every),
-                            weft_arm(end, weft_recv, weft_on(quit, &number)))) {
+        switch (weft_select(weft_case(weft_recv, weft_on(numbers, &number)),
+                            weft_case(weft_tick, &every),
+                            weft_case(weft_recv, weft_on(quit, &number)))) {
         case 0:
             sum += number;
             break;

@@ -47,6 +47,8 @@ if command -v wrk >/dev/null; then
     wrk -t1 -c50 -d1s "$at/" >"$work/wrk" # how many it gets is not looked at, but that it gets nothing else
     grep -q ' requests in ' "$work/wrk" || fail "$(cat "$work/wrk")"
     ! grep -q 'Non-2xx' "$work/wrk" || fail "$(cat "$work/wrk")"
+else
+    echo "wrk is not installed: it is left out"
 fi
 
 # The end comes while a connection is kept, in the middle of a request.

@@ -44,6 +44,12 @@ same "$(cli ttl soon)" -1
 same "$(cli pexpire soon 1)" 1
 until [ "$(cli exists soon)" = 0 ]; do :; done
 same "$(cli expire nothing 1)" 0
+same "$(cli set by_set 1 EX 1)" OK # whole seconds, by both ways at once
+same "$(cli set by_expire 1)" OK
+same "$(cli expire by_expire 1)" 1
+until [ -z "$(cli get by_set)" ]; do :; done
+until [ "$(cli exists by_expire)" = 0 ]; do :; done
+same "$(cli ttl by_expire)" -2
 
 # A value of a megabyte with every byte in it, there and back.
 head -c 1000000 "$1" >"$work/big"

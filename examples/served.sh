@@ -4,11 +4,12 @@
 #   needs curl nc           skips the test where one of them is not installed
 #   start SERVER [ARGS]     runs it, and waits for the line that says where it listens: $port
 #   line                    the next line that it prints
-#   stop                    SIGINT, and its end, which has to be a clean one
+#   stop                    SIGINT, and its end, which has to be a clean one; stop_by TERM: another signal
 #   same GOT WANTED         or the test fails
 # WEFT_UNDER="valgrind -q --error-exitcode=9 --leak-check=full" runs the servers under that.
 # shellcheck shell=sh
 set -eu
+. "$(dirname "$0")/driver.sh"
 work=$(mktemp -d)
 server=
 trap 'code=$?; [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true; rm -rf "$work"; exit $code' EXIT
@@ -40,14 +41,18 @@ start() {
     [ "$line" != "$port" ] || fail "it does not say where it listens, but: $line"
 }
 
-stop() {
-    kill -INT "$server"
+stop_by() {
+    kill -"$1" "$server"
     code=0
     wait "$server" || code=$?
     server=
     exec 3<&-
     rm "$work/out"
     [ "$code" -eq 0 ] || fail "it exits with $code"
+}
+
+stop() {
+    stop_by INT
 }
 
 same() {

@@ -30,6 +30,8 @@ extern "C" {
 /* ---- arms ------------------------------------------------------------------------------------------------------------------
  *
  *     weft_arm(frame, fn, args...)      begin `fn` in `frame`, with the arguments, by name or in order
+ *     weft_case(fn, args...)            the same in a frame without a name, which lives as long as the block around it: for calls, where nobody
+ *                                       asks for .ret. Not for stackless bodies, and not in C++, which have no such place
  *     weft_when(condition, arm)         the arm, if the condition holds; else one that is passed over, its frame untouched
  *     weft_keep(frame, fn)              an arm that goes on from round to round of a loop: a timer, an interval or a token, which
  *                                       hold nothing. Begin it by weft_start(frame, fn, args...); losing, it is not stopped. Once over,
@@ -76,6 +78,9 @@ enum weft__arm_kind {
 #define weft_arm(child, fn, ...)                                                                   \
     (WEFT__ARM_LIVES_ON(child), (child) = WEFT__NEW(fn, __VA_ARGS__),                              \
      WEFT__FUTURE(child, fn, WEFT__PROBES(fn)))
+#define weft_case(fn, ...)                                                                         \
+    (WEFT__CALL_FORM("weft_case()"),                                                               \
+     WEFT__FUTURE(*(struct fn[1]){WEFT__NEW(fn, __VA_ARGS__)}, fn, WEFT__PROBES(fn)))
 #define weft_keep(child, fn)                                                                       \
     (WEFT__KEEPABLE(child, fn), WEFT__ARM_LIVES_ON(child),                                         \
      WEFT__FUTURE(child, fn, WEFT__PROBES(fn) | WEFT__ARM_KEPT))

@@ -128,7 +128,7 @@ WEFT_API void weft__filter_init(struct weft_filter *source, weft_source *of,
 #define weft_filter(of, fn, ctx) weft__filter(of, fn, ctx)
 
 /* weft_map(of, fn, ctx, &in, Out): items of another type: fn(ctx, in, into) makes an Out of what is in *in, whose type is that of the items of `of`. It
- * answers as of weft_filter. *in is borrowed as long as the source. */
+ * answers as of weft_filter. *in is borrowed as long as the source. Of an item that is borrowed itself (a line: incoming.h) fn copies what is to last. */
 struct weft_map {
     weft_source source;
     weft_source *of;
@@ -152,7 +152,7 @@ WEFT_API void weft__take_init(struct weft_take *source, weft_source *of, uint64_
 #define weft_take(of, count) weft__take(of, count)
 
 /* weft_merge(of, count, late): the items of several, whichever comes first, all served alike; the end when all have ended. `of` is an array of pointers to at
- * most 64 sources, and `late` one of as many items, for what comes from two at once; both are borrowed as long as the source. */
+ * most 64 sources, which are made by then, and `late` one of as many items, for what comes from two at once; both are borrowed as long as the source. */
 struct weft_merge {
     weft_source source;
     weft_source *const *of;
@@ -169,7 +169,8 @@ WEFT_API void weft__merge_init(struct weft_merge *source, weft_source *const *of
 #define weft_merge(of, count, late) weft__merge(of, count, late, sizeof(*(late)))
 
 /* weft_chunks(of, max, ns): up to `max` items at once, into an array; the answer is how many. A chunk is complete when it is full, when `ns` have passed since its
- * first item (WEFT_FOREVER: never mind), at the end, at an error, which is the next answer, and when the pull is told to stop: it is never lost. */
+ * first item (WEFT_FOREVER: never mind), at the end, at an error, which is the next answer, and when the pull is told to stop: it is never lost. Of items that are
+ * borrowed until the next pull (lines: incoming.h) there are no chunks: -EINVAL. */
 struct weft_chunks {
     weft_source source;
     weft_source *of;

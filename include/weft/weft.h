@@ -18,6 +18,7 @@
 #include <weft/fiber.h>
 #include <weft/file.h>
 #include <weft/future.h>
+#include <weft/incoming.h>
 #include <weft/keyed.h>
 #include <weft/local.h>
 #include <weft/lock.h>

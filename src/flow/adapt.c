@@ -5,6 +5,7 @@
  * What they keep to:
  *     when a pull answers, nothing beneath it has begun: timers are out, the sources that lost were told to stop and have settled
  *     an item that came out of a source beneath is the answer, or is kept: none is dropped but by a filter
+ *     of a source that lends its items one is never kept while that source is asked for the next: chunks refuses it, a merge has given out its late ones first
  * Those with a timer ask the source first, so that an item that is there needs no clock.
  * Threads: the poller's.
  */
@@ -78,6 +79,7 @@ void weft__map_init(struct weft_map *source, weft_source *of,
                                 .ctx = ctx,
                                 .in = in,
                                 .in_bytes = in_bytes};
+    source->source.weft__probes &= ~WEFT__SOURCE_LENDS; /* what fn makes is the program's own */
 }
 
 /* ---- take ------------------------------------------------------------------------------------- */
@@ -203,15 +205,24 @@ static weft_poll merge_poll(weft_source *source, void *into, weft_cx *cx)
     return merge_ends(f, f->weft__won ? f->weft__won : weft_cx_cancelled(cx));
 }
 
+static int merge_lends(weft_source *const *of, size_t count)
+{
+    int lends = 0;
+    for (size_t i = 0; of && count <= MERGE_MAX && i < count; i++)
+        if (of[i]) lends |= of[i]->weft__probes & WEFT__SOURCE_LENDS;
+    return lends;
+}
+
 void weft__merge_init(struct weft_merge *source, weft_source *const *of, size_t count, void *late,
                       size_t late_bytes)
 {
-    *source = (struct weft_merge){.source = {.poll = merge_poll,
-                                             .item_bytes = late_bytes,
-                                             .weft__probes = WEFT__SOURCE_PROBES},
-                                  .of = of,
-                                  .count = count,
-                                  .late = late};
+    *source = (struct weft_merge){
+        .source = {.poll = merge_poll,
+                   .item_bytes = late_bytes,
+                   .weft__probes = WEFT__SOURCE_PROBES | merge_lends(of, count)},
+        .of = of,
+        .count = count,
+        .late = late};
 }
 
 /* ---- a source beside a timer ------------------------------------------------------------------ */
@@ -282,11 +293,17 @@ static void chunk_grows(struct weft_chunks *f)
     if (f->weft__count++ == 0) f->weft__sleep = (struct weft_sleep){.ns = f->ns};
 }
 
+static bool chunks_is_sound(const struct weft_chunks *f)
+{
+    if (!f->of || f->max == 0 || f->max > INT32_MAX) return false;
+    return !(f->of->weft__probes & WEFT__SOURCE_LENDS); /* the second would end the first */
+}
+
 static weft_poll chunks_poll(weft_source *source, void *into, weft_cx *cx)
 {
     struct weft_chunks *f = weft__container_of(source, struct weft_chunks, source);
 
-    if (!f->of || f->max == 0 || f->max > INT32_MAX) return answers(source, -EINVAL);
+    if (!chunks_is_sound(f)) return answers(source, -EINVAL);
     if (f->weft__knows) return chunk_remembers(f);
     for (;;) {
         struct beside b = {.of = f->of,

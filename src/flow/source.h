@@ -12,13 +12,13 @@
 
 #include <string.h>
 
-/* In weft__probes: it answers a look without registering anything. A program's own sources do not know what a look is. */
-enum { WEFT__SOURCE_PROBES = 1 };
+/* In weft__probes: it answers a look without registering anything (a program's own sources do not know what a look is); its items last until the next pull only. */
+enum { WEFT__SOURCE_PROBES = 1, WEFT__SOURCE_LENDS = 2 };
 
 /* One poll of a pull. */
 static inline weft_poll weft__source_poll(weft_source *source, void *into, weft_cx *cx)
 {
-    if (cx->probe && source->weft__probes != WEFT__SOURCE_PROBES) return WEFT_PENDING;
+    if (cx->probe && !(source->weft__probes & WEFT__SOURCE_PROBES)) return WEFT_PENDING;
     return source->poll(source, into, cx);
 }
 

@@ -24,6 +24,11 @@ typedef WEFT_BROADCAST(uint64_t) word_cast;
 static struct world {
     word_chan *chan;
     word_cast *cast;
+    struct wire {
+        word_chan *chan;          /* a oneshot, for one receiver after the other, until it comes */
+        word_chan *_Atomic to_do; /* its sender's side, which is used once  [wire] */
+        _Atomic bool taken;       /* by a receiver                          [wire-taken] */
+    } wire[LIVE];
     _Atomic uint64_t given; /* sums of what was sent, and of what was received; relaxed: counts */
     _Atomic uint64_t taken;
 } w;
@@ -166,6 +171,66 @@ static void closed_last(void)
     ASSERT_OK(weft_chan_close(w.chan));
 }
 
+/* ---- oneshots: who gives up leaves the message, sent or not, to the next ---- */
+
+static void wire_new(struct wire *wire)
+{
+    ASSERT_OK(weft_chan_oneshot(&wire->chan));
+    store_release(&wire->to_do, wire->chan); /* [wire] with feed_oneshot: it is made */
+}
+static void wires_make(void)
+{
+    for (int i = 0; i < LIVE; i++)
+        wire_new(&w.wire[i]);
+}
+static void feed_oneshot(uint64_t *random)
+{
+    uint64_t value = 1 + pool_random(random, 1000);
+    struct wire *wire = &w.wire[pool_random(random, LIVE)];
+    word_chan *chan = load_acquire(&wire->to_do); /* [wire] with wire_new */
+    if (!chan) return;
+    store_relaxed(&wire->to_do, NULL); /* relaxed: who receives stores the next one behind this */
+    count(&w.given, value);
+    ASSERT_OK(weft_send(chan, &value)); /* from here on it is the receiver's */
+}
+static void oneshot_begin(struct attempt *a)
+{
+    uint32_t i = pool_random(&a->random, LIVE);
+    bool free = false;
+    while (!cas_acquire(&w.wire[i].taken, &free, true)) { /* [wire-taken] with who had it before */
+        free = false;
+        i = (i + 1) % LIVE;
+    }
+    a->made = &w.wire[i];
+    a->f.recv = (struct weft_recv){.chan = w.wire[i].chan, .into = &a->value};
+}
+static weft_poll oneshot_poll(struct attempt *a, weft_cx *cx)
+{
+    struct wire *wire = a->made;
+    if (weft_recv_poll(&a->f.recv, cx) == WEFT_PENDING) return WEFT_PENDING;
+    a->ret = a->f.recv.ret;
+    if (a->ret == 1) {
+        count(&w.taken, a->value);
+        weft_chan_free(wire->chan);
+        wire_new(wire);
+    }
+    store_release(&wire->taken, false); /* [wire-taken] with oneshot_begin: its channel */
+    return WEFT_READY;
+}
+static void oneshot_got(struct attempt *a)
+{
+    ASSERT_EQ(a->ret, 1); /* nobody closes: there is no end without a message */
+}
+static void wires_even(void)
+{
+    for (int i = 0; i < LIVE; i++) {
+        uint64_t value;
+        if (weft_try_recv(w.wire[i].chan, &value) == 1) count(&w.taken, value);
+        weft_chan_free(w.wire[i].chan);
+    }
+    ASSERT_EQ(read_count(&w.given), read_count(&w.taken));
+}
+
 /* ---- broadcast, watch: one that gave up has its cursor where it was ---- */
 
 static void cast_make(void)
@@ -230,6 +295,8 @@ static const struct shape shapes[] = {
     {"receive to meet", meet_make, recv_begin, recv_poll, recv_got, feed_send, NULL, chan_even},
     {"receive unbounded", unbounded_make, recv_begin, recv_poll, recv_got, feed_send, NULL,
      chan_even},
+    {"receive oneshot", wires_make, oneshot_begin, oneshot_poll, oneshot_got, feed_oneshot, NULL,
+     wires_even},
     {"receive many", chan_make, many_begin, many_poll, many_got, feed_sends, NULL, chan_even},
     {"reserve", chan_make, reserve_begin, reserve_poll, permit_used, feed_receive, NULL,
      permits_even},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations on streams, given up at every moment: reads, looks, writes, descriptors that travel with bytes, copies and files. Each of a few lines has
+ * Operations on streams, given up at every moment: reads, looks, writes, the end of a buffered one, descriptors that travel with bytes, copies and files. Each of a few lines has
  * numbered bytes, and is used by one task after the other, most of which are cancelled. What the line has lost or doubled in the end would show: who was
  * cancelled has taken or written nothing, or exactly what `.done` says.
  */
@@ -17,6 +17,9 @@ union frames {
     struct weft_unix_recv_fds recv_fds;
     struct weft_write write;
     struct weft_write_all write_all;
+    struct weft_writev writev;
+    struct weft_writev_all writev_all;
+    struct weft_shutdown shutdown;
     struct weft_unix_send_fds send_fds;
     struct weft_sendfile sendfile;
     struct weft_copy copy;
@@ -27,11 +30,13 @@ union frames {
 
 #define BYTES     3000    /* of one write: more than a line holds at times */
 #define FILE_SIZE 2000000 /* more than all writes of a round */
+#define HELD      20000   /* by a buffer that is to be shut down: many times what a line holds */
 
 /* Ours, and a plain end that the thread outside holds. As many as there are attempts, so that one is always free. */
 static struct line {
     weft_stream *stream;
     weft_stream *sink; /* of copies: where to */
+    weft_buf *buf;     /* of shutdowns: around the stream */
     int peer;
     int sink_peer;
     uint64_t at;       /* the next byte of ours; whose turn it is has it */
@@ -300,6 +305,83 @@ static weft_poll write_all_poll(struct attempt *a, weft_cx *cx)
     return leaves_line(a, a->f.write_all.ret, a->f.write_all.done);
 }
 
+static const struct iovec *parts_of(struct attempt *a)
+{
+    struct iovec *iov = parts[line_of(a) - lines];
+    iov[0] = (struct iovec){room_of(a), 100};
+    iov[1] = (struct iovec){room_of(a) + 100, BYTES - 100};
+    return iov;
+}
+
+static void writev_begin(struct attempt *a)
+{
+    struct line *l = take_line(a);
+    town_fill(room_of(a), BYTES, l->at);
+    a->f.writev = (struct weft_writev){.stream = l->stream, .iov = parts_of(a), .count = 2};
+}
+static weft_poll writev_poll(struct attempt *a, weft_cx *cx)
+{
+    if (weft_writev_poll(&a->f.writev, cx) == WEFT_PENDING) return WEFT_PENDING;
+    return leaves_line(a, a->f.writev.ret, bytes_of(a->f.writev.ret));
+}
+
+static void writev_all_begin(struct attempt *a)
+{
+    struct line *l = take_line(a);
+    town_fill(room_of(a), BYTES, l->at);
+    a->f.writev_all = (struct weft_writev_all){.stream = l->stream, .iov = parts_of(a), .count = 2};
+}
+static weft_poll writev_all_poll(struct attempt *a, weft_cx *cx)
+{
+    if (weft_writev_all_poll(&a->f.writev_all, cx) == WEFT_PENDING) return WEFT_PENDING;
+    return leaves_line(a, a->f.writev_all.ret, a->f.writev_all.done);
+}
+
+/* ---- the end of a buffered stream ---- */
+
+static void buffers_open(void)
+{
+    static unsigned char all[HELD];
+    town_fill(all, HELD, 0);
+    lines_open();
+    for (int i = 0; i < LIVE; i++) {
+        struct line *l = &lines[i];
+        ASSERT_OK(weft_buf_new(l->stream, &(weft_buf_opts){.write_bytes = HELD}, &l->buf));
+        ASSERT_EQ(weft_write_all(weft_buf_stream(l->buf), all, HELD - 1), HELD - 1);
+    }
+}
+
+static void shutdown_begin(struct attempt *a)
+{
+    struct line *l = take_line(a);
+    a->f.shutdown = (struct weft_shutdown){.stream = weft_buf_stream(l->buf)};
+}
+static weft_poll shutdown_poll(struct attempt *a, weft_cx *cx)
+{
+    if (weft_shutdown_poll(&a->f.shutdown, cx) == WEFT_PENDING) return WEFT_PENDING;
+    return leaves_line(a, a->f.shutdown.ret, 0);
+}
+
+static int shuts(struct line *l)
+{
+    return weft_shutdown(weft_buf_stream(l->buf));
+}
+
+/* The end is behind the last byte, whoever was the one who came so far; where nobody was, here is one. */
+static void even_shutdowns(void)
+{
+    for (int i = 0; i < LIVE; i++) {
+        struct line *l = &lines[i];
+        int r = 1;
+        weft_task *last = weft_go(shuts, l);
+        ASSERT_EQ(l->peer_at + peer_drain(l->peer, l->peer_at), HELD - 1);
+        ASSERT_OK(weft_join(last, &r));
+        ASSERT_OK(r);
+        weft_close(l->buf);
+        ASSERT_OK(close(l->peer));
+    }
+}
+
 static void send_fds_begin(struct attempt *a)
 {
     struct line *l = take_line(a);
@@ -428,6 +510,11 @@ static const struct shape shapes[] = {
     {"write", lines_open, write_begin, write_poll, nothing, feed_room, NULL, even_writes},
     {"write all", lines_open, write_all_begin, write_all_poll, nothing, feed_room, NULL,
      even_writes},
+    {"writev", lines_open, writev_begin, writev_poll, nothing, feed_room, NULL, even_writes},
+    {"writev all", lines_open, writev_all_begin, writev_all_poll, nothing, feed_room, NULL,
+     even_writes},
+    {"shutdown", buffers_open, shutdown_begin, shutdown_poll, nothing, feed_room, NULL,
+     even_shutdowns},
     {"fds go", fds_open, send_fds_begin, send_fds_poll, nothing, feed_room, NULL, even_sent_fds},
     {"sendfile", file_open, sendfile_begin, sendfile_poll, nothing, feed_room, NULL, even_files},
     {"copy", copies_open, copy_begin, copy_poll, nothing, feed_copies, NULL, even_copies},

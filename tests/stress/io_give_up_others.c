@@ -3,8 +3,7 @@
  * What is waited for beside the bytes of a stream, given up at every moment: connections, both ways, datagrams of every kind, descriptors of the
  * program's own, urgent data, children, signals, names. Every connection, datagram and token is accounted for: who was cancelled has none.
  */
-#include "driver/uring.h"
-#include "peer.h"
+#include "door.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -83,30 +82,9 @@ static void close_guest(struct attempt *a)
     weft_close((weft_stream *)a->made);
 }
 
-/* Of a ring: those that were fetched ahead. */
-static uint64_t inside_the_door(void)
-{
-    struct weft__fdslot *slot = (struct weft__fdslot *)(void *)at.gate.listener;
-    struct weft__uring_slot *us = slot->more;
-    if (!us) return 0;
-    struct weft__uring *u = slot->port->own;
-    weft__lock_take(&u->lock);
-    uint64_t count = us->fds_count;
-    weft__lock_drop(&u->lock);
-    return count;
-}
-
-/* Who was not accepted still waits at the door, or behind it; on a ring some may just be on their way in. */
 static void even_door(void)
 {
-    uint64_t left = 0;
-    int fd;
-    while ((fd = accept4(weft_listener_fd(at.gate.listener), NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        left++;
-        ASSERT_OK(close(fd));
-    }
-    CREW_UNTIL(read_count(&accounts.ok) + left + inside_the_door() >= accounts.fed);
-    ASSERT_EQ(read_count(&accounts.ok) + left + inside_the_door(), accounts.fed);
+    door_even(at.gate.listener, accounts.fed, read_count(&accounts.ok));
     weft_close(at.gate.listener);
 }
 

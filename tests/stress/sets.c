@@ -28,6 +28,7 @@ typedef WEFT_DELAY(int) int_delay;
 
 enum {
     SET_NEXT,
+    SET_HANDLE,
     SET_JOIN,
     SET_STOP,
     SET_DETACH,
@@ -112,6 +113,7 @@ static void stage_set(struct stage *s, int shape)
     s->filter = weft_filter(s->of[0], keeps_all, NULL);
     switch (shape) {
     case SET_NEXT:
+    case SET_HANDLE:
     case SET_JOIN:
     case SET_STOP:
     case SET_DETACH:
@@ -146,7 +148,9 @@ struct attempt {
     int shape;
     int key;
     int got[2];
+    weft_task *task;
     struct weft_set_join_next next;
+    struct weft_set_next handle;
     struct weft_set_join join;
     struct weft_set_stop stop;
     struct weft_set_detach detach;
@@ -186,6 +190,13 @@ static weft_async(attempt)
     case SET_NEXT:
         weft_await(f->next, weft_set_join_next, &f->s->set, &f->got[0]);
         weft_return(had_if(f->s, f->next.ret));
+    case SET_HANDLE:
+        weft_await(f->handle, weft_set_next, &f->s->set, &f->task);
+        if (f->handle.ret > 0) {
+            ASSERT(weft_done(f->task));
+            ASSERT_OK(weft_detach(f->task));
+        }
+        weft_return(had_if(f->s, f->handle.ret));
     case SET_JOIN:
         weft_await(f->join, weft_set_join, &f->s->set);
         ASSERT_EQ(load_relaxed(&f->s->members), 0);
@@ -258,8 +269,8 @@ static weft_async(tries)
 /* What two may wait for at once; a source is one task's. */
 static bool may_have_a_rival(int shape)
 {
-    return shape == SET_NEXT || shape == SET_RESERVE || shape == KEYED_NEXT || shape == TRACKER ||
-           shape == DELAY;
+    return shape == SET_NEXT || shape == SET_HANDLE || shape == SET_RESERVE ||
+           shape == KEYED_NEXT || shape == TRACKER || shape == DELAY;
 }
 
 static bool is_had_once(int shape)

@@ -119,9 +119,32 @@ static int pulls()
     return 0;
 }
 
+static int comes_in()
+{
+    weft_listener *listener = nullptr;
+    weft_stream *guest = nullptr, *conn = nullptr;
+    weft_buf *buf = nullptr;
+    weft_slice line, some[2];
+    char at[WEFT_ADDR_TEXT];
+
+    CHECK(weft_tcp_listen("127.0.0.1:0", &listener) == 0 && weft_listener_print(listener, at, sizeof at) > 0);
+    CHECK(weft_tcp_connect(at, &conn) == 0 && weft_write_all(conn, "one\n", 4) == 4);
+    weft_close(conn);
+    struct weft_from_accept guests = weft_from_accept(listener);
+    CHECK(weft_pull(&guests.source, &guest) == 1 && weft_buf_new(guest, nullptr, &buf) == 0);
+    struct weft_from_lines lines = weft_from_lines(buf, 100);
+    struct weft_chunks chunks = weft_chunks(&lines.source, 2, WEFT_FOREVER);
+    CHECK(weft_pull(&chunks.source, some) == -EINVAL);
+    CHECK(weft_pull(&lines.source, &line) == 1 && line.len == 3 && weft_pull(&lines.source, &line) == 0);
+    weft_close(buf);
+    weft_close(listener);
+    return 0;
+}
+
 static int app()
 {
     int r = 1;
+    CHECK(weft_join(weft_go(comes_in), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(sets), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(tracks), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(keys), &r) == 0 && r == 0);

@@ -226,6 +226,14 @@ int calls(void)
 #define BODY f->got = weft_keyed_go(&by_int, &sp, two, 1, "x")
 #elif MISTAKE == 79 /* an item of another type. expect: pointer type mismatch */
 #define BODY f->got = weft_delay_insert(delayed, &sp, 1, NULL)
+#elif MISTAKE == 80 /* on the poll's stack. expect: weft_case.. is for fibers and threads */
+#define BODY weft_await(f->sel, weft_select, .arm = {weft_case(other, 1)})
+#elif MISTAKE == 81 /* a message of another type. expect: pointer type mismatch */
+#define BODY
+static inline int picks(void)
+{
+    return weft_select(weft_case(weft_recv, weft_on(ints, &sp)));
+}
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else
