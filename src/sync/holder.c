@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "sys/peek.h"
+#include "task/name.h"
 #include "task/waker.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 
 /* What is known of a holder. */
 struct known {
-    struct weft_site site; /* a copy; .name NULL: not known */
+    struct weft_site site;      /* a copy; .name NULL: not known */
+    char own[WEFT__NAME_BYTES]; /* the name that it was given; empty: none, or it has ended */
     bool ended;
 };
 
@@ -44,6 +46,7 @@ static struct known look_at(uintptr_t holder)
     if (known.ended && (word & WEFT__STATE_FLAGS) && !(word & WEFT__STATE_COMPLETE))
         return known; /* another lives there by now */
     if (weft__peek(block.task.site, &known.site, sizeof(known.site)) < 0) known.site.name = NULL;
+    if (weft__name_peek(task_of(holder), word, known.own) < 0) known.own[0] = '\0';
     return known;
 }
 
@@ -54,8 +57,8 @@ static void print_holder(uintptr_t holder, const struct known *known)
     } else if (holder & WEFT__HOLDER_THREAD) {
         fputs("a thread", stderr);
     } else if (known->site.name) {
-        fprintf(stderr, "task '%s' (spawned at %s:%u)", known->site.name, known->site.file,
-                known->site.line);
+        fprintf(stderr, "task '%s' (spawned at %s:%u)",
+                known->own[0] ? known->own : known->site.name, known->site.file, known->site.line);
     } else {
         fputs("a task", stderr);
     }

@@ -72,6 +72,14 @@ static int drops_mutex(void)
     return MISUSED(weft_unlock(&mutex));
 }
 
+/* Until it is cancelled. */
+static int keeps_mutex(void)
+{
+    int r = takes_mutex();
+    says_it_begins();
+    return r < 0 ? r : weft_sleep(WEFT_FOREVER);
+}
+
 struct takes_mutex_awaiting {
     WEFT_FRAME(int);
     struct weft_lock lock;
@@ -98,6 +106,16 @@ static int unlocks_anothers_awaited(void)
     int r = weft_wait(holder);
     if (r == 0) r = drops_mutex();
     return r;
+}
+
+static int unlocks_a_named_ones(void)
+{
+    weft_task *holder = weft_go_as((.name = "keeper"), keeps_mutex);
+    int r;
+    until_it_waits();
+    r = drops_mutex();
+    weft_cancel(holder);
+    return weft_wait(holder) < 0 ? 1 : r;
 }
 
 static int unlocks_nobodys(void)
@@ -286,13 +304,16 @@ struct mistake {
     bool since;        /* it says since where it was held */
 };
 
-#define BY " by task 'culprit' (spawned at "
+#define RIVAL "rival"
+#define BY    " by task 'culprit' (spawned at "
 
 static const struct mistake mistakes[] = {
     {unlocks_anothers, -EPERM, "a mutex is unlocked" BY, "held by task 'takes_mutex' (spawned",
      true},
     {unlocks_anothers_awaited, -EPERM, "a mutex is unlocked" BY,
      "held by task 'takes_mutex_awaiting'", true},
+    {unlocks_a_named_ones, -EPERM, "a mutex is unlocked by task '" RIVAL "' (spawned at ",
+     "held by task 'keeper' (spawned at ", true},
     {unlocks_nobodys, -EPERM, "a mutex is unlocked" BY, "held by nobody, and was last at ", true},
     {write_unlocks_anothers, -EPERM, "a read-write lock is unlocked" BY,
      "held by task 'takes_to_write'", true},
@@ -352,7 +373,8 @@ static void make_it(void *arg)
     objects_new();
     crew_start(&crew, 1);
     mistake_made = mistake->make;
-    (void)weft_join(weft_go(culprit), &r);
+    const char *name = strstr(mistake->what, RIVAL) ? RIVAL : NULL; /* else the function's */
+    (void)weft_join(weft_go_as((.name = name), culprit), &r);
     _exit(mistake->error && r == mistake->error ? 9 : 4);
 }
 
