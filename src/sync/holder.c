@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What is known of a holder. */
 struct known {
@@ -106,8 +107,7 @@ static void print_other(const struct weft__holder *holder)
     print_place(who ? ", since " : ", and was last at ", place_of(holder));
 }
 
-int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
-                        int error)
+static void say_misuse(const struct weft__holder *holder, const char *what, const char *at)
 {
     uintptr_t self = weft__holder_self();
     struct known me = look_at(self);
@@ -119,6 +119,18 @@ int weft__holder_misuse(const struct weft__holder *holder, const char *what, con
     if (holder) print_other(holder);
     fputs("\n", stderr);
     funlockfile(stderr);
+}
+
+void weft__misuse(const char *what, const char *at)
+{
+    say_misuse(NULL, what, at);
+    abort();
+}
+
+int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
+                        int error)
+{
+    say_misuse(holder, what, at);
     weft_dassert(!"a lock is used by who must not");
     return error;
 }

@@ -20,7 +20,10 @@
 #include <stdint.h>
 
 #if defined(WEFT_MODEL)
+#include "base/assert.h"
+
 uintptr_t weft__holder_self(void);
+#define weft__misuse(what, at) ((void)(at), weft__assert_failed(what, __FILE__, __LINE__))
 
 static inline bool weft__holder_may_block(void)
 {
@@ -32,6 +35,9 @@ static inline bool weft__holder_may_block(void)
 
 #define WEFT__HOLDER_THREAD    ((uintptr_t)1)
 #define WEFT__HOLDER_GEN_SHIFT 48 /* addresses of a process end below, unless it asks for more */
+
+/* `what` was done at `at` (NULL: not known), and there is no going on: one line that names who did it and where, and an abort. */
+__attribute__((noreturn, cold)) void weft__misuse(const char *what, const char *at);
 
 static inline uintptr_t weft__holder_self(void)
 {

@@ -139,7 +139,7 @@ int weft__read_unlock(weft_rwlock *lock, const char *caller)
         weft_sem_permits(&lock->weft__sem) >= WEFT__READERS_MAX)
         return weft__holder_misuse(
             writer_of(lock), "a read-write lock that nobody reads is unlocked", caller, -EPERM);
-    weft_sem_release(&lock->weft__sem, 1);
+    weft__sem_release(&lock->weft__sem, 1, caller);
     return 0;
 }
 
@@ -150,7 +150,7 @@ static int give_back(weft_rwlock *lock, uint64_t permits, const char *caller)
         return weft__holder_misuse(writer_of(lock), "a read-write lock is unlocked", caller,
                                    -EPERM);
     weft__holder_leave(writer_of(lock));
-    weft_sem_release(&lock->weft__sem, permits);
+    weft__sem_release(&lock->weft__sem, permits, caller);
     return 0;
 }
 

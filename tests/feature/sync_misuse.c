@@ -294,6 +294,96 @@ static int ends_mutex_under(void)
     return r < 0 ? r : ends_mutex();
 }
 
+/* ---- once too often ------------------------------------------------------------------------------ */
+
+static int releases_too_many(void)
+{
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, WEFT_SEM_MAX));
+    return 0;
+}
+
+static int releases_more_than_can_be_counted(void)
+{
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, UINT64_MAX));
+    return 0;
+}
+
+static int wants_much(void)
+{
+    says_it_begins();
+    return weft_sem_acquire(&sem, WEFT_SEM_MAX);
+}
+
+static int releases_too_many_while_one_waits(void)
+{
+    weft_task *task = weft_go(wants_much);
+    until_it_waits();
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, WEFT_SEM_MAX));
+    return weft_detach(task);
+}
+
+static int finishes_too_many(void)
+{
+    weft_wg_finish(&wg);
+    MISUSED(weft_wg_finish(&wg));
+    return 0;
+}
+
+static int leaves_too_often(void)
+{
+    static weft_tracker tracker;
+    weft_tracker_enter(&tracker);
+    weft_tracker_leave(&tracker);
+    MISUSED(weft_tracker_leave(&tracker));
+    return 0;
+}
+
+static int ends_counting(void)
+{
+    static weft_tracker tracker;
+    weft_tracker_enter(&tracker);
+    MISUSED(weft_tracker_done(&tracker));
+    return 0;
+}
+
+static int closes_stream_twice(void)
+{
+    weft_stream *ends[2];
+    int r = weft_pipe(&ends[0], &ends[1]);
+    if (r < 0) return r;
+    weft_close(ends[0]);
+    weft_close(ends[1]);
+    MISUSED(weft_close(ends[0]));
+    return 0;
+}
+
+/* The place is where the buffer is closed: what it stands on is closed by it. */
+static int closes_beneath_a_buffer(void)
+{
+    weft_stream *ends[2];
+    weft_buf *buf;
+    int r = weft_pipe(&ends[0], &ends[1]);
+    if (r < 0) return r;
+    r = weft_buf_new(ends[0], NULL, &buf);
+    if (r < 0) return r;
+    weft_close(ends[0]);
+    MISUSED(weft_close(buf));
+    return 0;
+}
+
+static int closes_listener_twice(void)
+{
+    weft_listener *listener;
+    int r = weft_tcp_listen("127.0.0.1:0", &listener);
+    if (r < 0) return r;
+    weft_close(listener);
+    MISUSED(weft_close(listener));
+    return 0;
+}
+
 /* ---- all of them --------------------------------------------------------------------------------- */
 
 struct mistake {
@@ -304,7 +394,8 @@ struct mistake {
     bool since;        /* it says since where it was held */
 };
 
-#define RIVAL "rival"
+#define RIVAL        "rival"
+#define MANY_PERMITS "a semaphore is given more permits than it can hold"
 #define BY    " by task 'culprit' (spawned at "
 
 static const struct mistake mistakes[] = {
@@ -347,6 +438,15 @@ static const struct mistake mistakes[] = {
     {ends_sender, 0, "a channel is ended at ", "while task 'waits_on_sender'", false},
     {ends_cast, 0, "a broadcast or watch is ended at ", "while task 'waits_on_cast'", false},
     {ends_watch, 0, "a broadcast or watch is ended at ", "while task 'waits_on_watch'", false},
+    {releases_too_many, 0, MANY_PERMITS BY, NULL, false},
+    {releases_more_than_can_be_counted, 0, MANY_PERMITS BY, NULL, false},
+    {releases_too_many_while_one_waits, 0, MANY_PERMITS BY, NULL, false},
+    {finishes_too_many, 0, "a wait group is finished once more than was added" BY, NULL, false},
+    {leaves_too_often, 0, "a tracker is left once more than it was entered" BY, NULL, false},
+    {ends_counting, 0, "a tracker that still counts is ended" BY, NULL, false},
+    {closes_stream_twice, 0, "a stream is closed once more" BY, NULL, false},
+    {closes_beneath_a_buffer, 0, "a stream is closed once more" BY, NULL, false},
+    {closes_listener_twice, 0, "a listener is closed once more" BY, NULL, false},
     {ends_mutex_under, 0, "a mutex is ended at ", "while task 'waits_on_mutex'", false},
 };
 
