@@ -72,7 +72,7 @@ static const char *place_of(const struct weft__holder *holder)
 
 static uintptr_t who_of(const struct weft__holder *holder)
 {
-    return load_relaxed(&holder->who);
+    return load_relaxed(&holder->who) & ~WEFT__HOLDER_READS;
 }
 
 static void print_place(const char *words, const char *at)

@@ -6,6 +6,7 @@
  *     a task      its address, with 16 bits of its block's generation above it: a task that comes later is another holder
  *     a thread    the address of its record (task/here.h), with the low bit set
  *     nobody      0
+ *     a reader    in debug builds, of a read-write lock: any of these, with the bit above the lowest set
  * The word holds no reference. What it says of another task is looked at by weft__peek alone: task and runtime may be gone.
  * `at` is text of the program, "file.c:12", or NULL: it was not told. It stays when the lock is given back.
  * Threads: any. Under WEFT_MODEL, where all threads are one, the test says who it is, and nobody asks where.
@@ -54,6 +55,8 @@ static inline bool weft__holder_may_block(void)
     return !here->fiber && !here->cx && !here->task && !here->regions;
 }
 #endif
+
+#define WEFT__HOLDER_READS ((uintptr_t)2) /* beside who it is */
 
 struct weft__holder {
     _Atomic uintptr_t who;  /* as above                         [holder; others look] */

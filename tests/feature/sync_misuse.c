@@ -217,6 +217,48 @@ static int reads_what_it_writes(void)
     return r < 0 ? r : MISUSED(weft_read_lock(&rwlock));
 }
 
+#ifdef WEFT_DEBUG /* others do not know who reads */
+static int writes_what_it_reads(void)
+{
+    int r = TAKEN(weft_read_lock(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+static int writes_what_it_tried_to_read(void)
+{
+    int r = TAKEN(weft_try_read_lock(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+static int writes_what_it_downgraded(void)
+{
+    int r = weft_write_lock(&rwlock);
+    if (r == 0) r = TAKEN(weft_downgrade(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+struct writes_what_it_reads_awaiting {
+    WEFT_FRAME(int);
+    struct weft_read_lock reads;
+    struct weft_write_lock writes;
+};
+static weft_async(writes_what_it_reads_awaiting)
+{
+    weft_begin;
+    AWAITED(taken, f->reads, weft_read_lock, &rwlock);
+    if (f->reads.ret < 0) weft_return(f->reads.ret);
+    AWAITED(misused, f->writes, weft_write_lock, &rwlock);
+    weft_return(f->writes.ret);
+    weft_end;
+}
+
+static int writes_what_it_reads_stackless(void)
+{
+    int r = 1;
+    return weft_join(weft_spawn(writes_what_it_reads_awaiting), &r) < 0 ? 1 : r;
+}
+#endif
+
 static int enters_twice(void)
 {
     int r = enters();
@@ -395,6 +437,7 @@ struct mistake {
 };
 
 #define RIVAL        "rival"
+#define READ         "a read-write lock is locked to write while it is read"
 #define MANY_PERMITS "a semaphore is given more permits than it can hold"
 #define BY    " by task 'culprit' (spawned at "
 
@@ -423,6 +466,13 @@ static const struct mistake mistakes[] = {
      true},
     {reads_what_it_writes, -EDEADLK, "a read-write lock is locked once more" BY,
      "held by task 'culprit'", true},
+#ifdef WEFT_DEBUG
+    {writes_what_it_reads, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_tried_to_read, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_downgraded, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_reads_stackless, -EDEADLK, READ " by task 'writes_what_it_reads_awaiting'",
+     "held by task 'writes_what_it_reads_awaiting'", true},
+#endif
     {enters_twice, -EDEADLK, "a once is entered once more" BY, "held by task 'culprit'", true},
     {ends_locked, 0, "a mutex that is locked is ended" BY, "held by task 'culprit'", true},
     {ends_written, 0, "a read-write lock that somebody has is ended" BY, "held by task 'culprit'",
@@ -522,28 +572,55 @@ TEST_WITH(sync_misuse_names_both_places, .timeout_s = 240)
 
 /* ---- a holder that has ended --------------------------------------------------------------------- */
 
-static int mutex_in_time(void)
-{
-    int r = 0;
-    WEFT_TIMEOUT(weft_ms(1)) r = weft_lock(&mutex);
-    return r;
-}
+#define IN_TIME(name, ...)                                                                         \
+    static int name##_in_time(void)                                                                \
+    {                                                                                              \
+        int r = 0;                                                                                 \
+        WEFT_TIMEOUT(weft_ms(1)) r = (__VA_ARGS__);                                                \
+        return r;                                                                                  \
+    }
 
-static int rwlock_in_time(void)
+static void *value;
+IN_TIME(mutex, weft_lock(&mutex))
+IN_TIME(read, weft_read_lock(&rwlock))
+IN_TIME(once, weft_once_enter(&once))
+IN_TIME(cell, weft_cell_enter(&cell, &value))
+
+#ifdef WEFT_DEBUG
+static int takes_to_read(void)
 {
-    int r = 0;
-    WEFT_TIMEOUT(weft_ms(1)) r = weft_read_lock(&rwlock);
-    return r;
+    return TAKEN(weft_read_lock(&rwlock));
 }
+IN_TIME(write, weft_write_lock(&rwlock))
+#endif
+
+/* One takes it and ends; then another waits, for a while. */
+struct orphan {
+    int (*takes)(void);
+    int (*waits)(void);
+    const char *what;
+};
+
+static const struct orphan orphans[] = {
+    {takes_mutex, mutex_in_time, "weft: mutex 0x"},
+    {takes_to_write, read_in_time, "weft: read-write lock 0x"},
+    {enters, once_in_time, "weft: once 0x"},
+    {enters_cell, cell_in_time, "weft: once 0x"},
+#ifdef WEFT_DEBUG
+    {takes_to_read, write_in_time, "weft: read-write lock 0x"},
+#endif
+};
 
 static void outlives_its_holder(void *arg)
 {
+    const struct orphan *orphan = arg;
+    int (*takes)(void) = orphan->takes;
+    int (*waits)(void) = orphan->waits;
     struct crew crew;
     int r = 1;
-    bool reads = arg != NULL;
     crew_start(&crew, 1);
-    if (weft_join(reads ? weft_go(takes_to_write) : weft_go(takes_mutex), NULL) < 0) _exit(3);
-    if (weft_join(reads ? weft_go(rwlock_in_time) : weft_go(mutex_in_time), &r) < 0) _exit(4);
+    if (weft_join(weft_go(takes), NULL) < 0) _exit(3);
+    if (weft_join(weft_go(waits), &r) < 0) _exit(4);
     _exit(r == -ETIME ? 9 : 5);
 }
 
@@ -551,13 +628,13 @@ TEST(sync_misuse_a_lock_of_one_that_has_ended_is_reported)
 {
     places = mmap(NULL, sizeof(*places), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT(places != MAP_FAILED);
-    for (int reads = 0; reads < 2; reads++) {
-        struct death d = death_of(outlives_its_holder, reads ? &places : NULL);
-        if (d.code != 9 || !strstr(d.said, reads ? "weft: read-write lock 0x" : "weft: mutex 0x") ||
+    for (size_t i = 0; i < sizeof(orphans) / sizeof(orphans[0]); i++) {
+        struct death d = death_of(outlives_its_holder, (void *)(uintptr_t)&orphans[i]);
+        if (d.code != 9 || !strstr(d.said, orphans[i].what) ||
             !names(d.said, ", which has ended, since ", places->taken))
             ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
 #ifdef WEFT_DEBUG /* the block is not used again so soon */
-        ASSERT(strstr(d.said, reads ? "task 'takes_to_write'" : "task 'takes_mutex'"));
+        ASSERT(strstr(d.said, "task 'takes' (spawned at "));
 #endif
     }
     munmap(places, sizeof(*places));
