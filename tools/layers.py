@@ -12,7 +12,7 @@ import re
 import sys
 
 # What a folder may include besides itself and limits.h: a folder ("base/"), or one file of it ("sys/lock.h").
-LOCK_AND_MEMORY = ["sys/lock.h", "sys/futex.h", "sys/mem.h", "sys/stack.h", "sys/fork.h", "sys/segv.h", "sys/fork.h"]
+LOCK_AND_MEMORY = ["sys/lock.h", "sys/futex.h", "sys/mem.h", "sys/stack.h", "sys/fork.h", "sys/segv.h", "sys/peek.h"]
 WAKER = ["task/waker.h", "task/park.h"]
 FLOORS = {
     "": ["base/"],
@@ -20,7 +20,7 @@ FLOORS = {
     "sys": ["base/"],
     "task": ["base/", "types.h"] + LOCK_AND_MEMORY,
     "time": ["base/", "types.h", "sys/lock.h", "task/call.h", "task/here.h"] + WAKER,
-    "sync": ["base/", "types.h", "sys/lock.h", "sys/peek.h", "task/call.h", "task/here.h", "task/state.h", "task/orphan.h", "task/tail.h", "task/lent.h"] + WAKER,
+    "sync": ["base/", "types.h", "sys/lock.h", "sys/peek.h", "task/call.h", "task/here.h", "task/state.h", "task/orphan.h", "task/tail.h", "task/lent.h", "task/name.h"] + WAKER,
     "driver": ["base/", "types.h", "sys/", "sync/waitlist.h", "sync/leaf.h"] + WAKER,
     "sched": ["base/", "types.h", "sys/", "task/", "time/", "sync/", "driver/"],
     "flow": ["base/", "types.h", "task/", "sync/", "time/"],

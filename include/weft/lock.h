@@ -115,7 +115,9 @@ WEFT_API uint32_t weft_cond_wake_all(weft_cond *cond);
 /* ---- read-write lock -------------------------------------------------------------------------------------------------
  *
  * Many who read, or one who writes; first come, first served: behind a writer that waits, readers wait too, so that it
- * gets its turn. A task that reads and locks once more, in either way, may therefore wait for itself for ever. */
+ * gets its turn. A task that reads and locks once more, in either way, may therefore wait for itself for ever. A debug build
+ * knows who came last to read: it says so and aborts if that task reads alone and locks to write, and if it has ended without
+ * weft_read_unlock whoever waits is told by whom it is kept. */
 typedef struct weft_rwlock {
     weft_sem weft__sem;
     void *weft__holder[2];
@@ -159,9 +161,11 @@ WEFT_API weft_pollfn weft_write_lock_poll;
     (WEFT__CALL_FORM("weft_write_lock()"), weft__write_lock(lock, WEFT__CALLER))
 
 /* Take it if that needs no wait. Returns 0; -EBUSY; -EINVAL for NULL. */
-WEFT_API int weft_try_read_lock(weft_rwlock *lock) __attribute__((warn_unused_result));
+WEFT_API int weft__try_read_lock(weft_rwlock *lock, const char *caller)
+    __attribute__((warn_unused_result));
 WEFT_API int weft__try_write_lock(weft_rwlock *lock, const char *caller)
     __attribute__((warn_unused_result));
+#define weft_try_read_lock(lock)  weft__try_read_lock(lock, WEFT__CALLER)
 #define weft_try_write_lock(lock) weft__try_write_lock(lock, WEFT__CALLER)
 
 /* weft_read_unlock(lock), weft_write_unlock(lock): give it back. Never waits. Returns 0; -EPERM: nobody reads, or another writes,

@@ -188,13 +188,13 @@ WEFT_API int weft__shutdown(weft_stream *stream);
 #define WEFT__PROBES_weft_writev ~, WEFT__ARM_PROBES
 
 /* weft_close(stream), weft_close(listener), weft_close(fd), of udp.h and unix.h: let it go. Whoever waits for it is answered -EBADF; the descriptor itself is closed when
- * the last operation has left. Takes it; NULL is nothing. Never waits, never fails. Context: anywhere, any thread. */
-WEFT_API void weft__stream_close(weft_stream *stream);
-WEFT_API void weft__listener_close(weft_listener *listener);
-WEFT_API void weft__fd_object_close(weft_fd *fd);
-WEFT_API void weft__buf_close(weft_buf *buf);
-WEFT_API void weft__udp_close(weft_udp *udp);
-WEFT_API void weft__dgram_close(weft_dgram *dgram);
+ * the last operation has left. Takes it; NULL is nothing. Never waits, never fails; closed twice, as far as that can be seen, it aborts and says where. Context: anywhere, any thread. */
+WEFT_API void weft__stream_close(weft_stream *stream, const char *caller);
+WEFT_API void weft__listener_close(weft_listener *listener, const char *caller);
+WEFT_API void weft__fd_object_close(weft_fd *fd, const char *caller);
+WEFT_API void weft__buf_close(weft_buf *buf, const char *caller);
+WEFT_API void weft__udp_close(weft_udp *udp, const char *caller);
+WEFT_API void weft__dgram_close(weft_dgram *dgram, const char *caller);
 
 /* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
@@ -243,21 +243,22 @@ struct weft_stream {
 
 #ifdef __cplusplus
 }
-static inline void weft_close(weft_stream *stream)
+#define weft_close(thing) weft__close(thing, WEFT__CALLER)
+static inline void weft__close(weft_stream *stream, const char *caller)
 {
-    weft__stream_close(stream);
+    weft__stream_close(stream, caller);
 }
-static inline void weft_close(weft_listener *listener)
+static inline void weft__close(weft_listener *listener, const char *caller)
 {
-    weft__listener_close(listener);
+    weft__listener_close(listener, caller);
 }
-static inline void weft_close(weft_fd *fd)
+static inline void weft__close(weft_fd *fd, const char *caller)
 {
-    weft__fd_object_close(fd);
+    weft__fd_object_close(fd, caller);
 }
-static inline void weft_close(weft_buf *buf)
+static inline void weft__close(weft_buf *buf, const char *caller)
 {
-    weft__buf_close(buf);
+    weft__buf_close(buf, caller);
 }
 #else
 #define weft_close(thing)                                                                          \
@@ -267,7 +268,7 @@ static inline void weft_close(weft_buf *buf)
         weft_fd *: weft__fd_object_close,                                                          \
         weft_buf *: weft__buf_close,                                                               \
         weft_udp *: weft__udp_close,                                                               \
-        weft_dgram *: weft__dgram_close)(thing)
+        weft_dgram *: weft__dgram_close)(thing, WEFT__CALLER)
 #endif
 
 #endif

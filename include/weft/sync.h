@@ -60,9 +60,10 @@ WEFT_API weft_pollfn weft_sem_acquire_poll;
 WEFT_API int weft_sem_try_acquire(weft_sem *sem, uint64_t permits)
     __attribute__((warn_unused_result));
 
-/* Give permits back, or add new ones: at most WEFT_SEM_MAX in all, or it aborts. Never waits. Context: anywhere but in a
- * signal handler. */
-WEFT_API void weft_sem_release(weft_sem *sem, uint64_t permits);
+/* Give permits back, or add new ones: at most WEFT_SEM_MAX in all, or it aborts, and says where. Never waits. Context:
+ * anywhere but in a signal handler. */
+WEFT_API void weft__sem_release(weft_sem *sem, uint64_t permits, const char *caller);
+#define weft_sem_release(sem, permits) weft__sem_release(sem, permits, WEFT__CALLER)
 
 /* Take free permits away for good, as many as there are up to so many; also those that a waiter still lacks others beside.
  * Never waits. Returns how many. */
@@ -157,9 +158,10 @@ WEFT_API void weft__wg_done(weft_wg *wg, const char *caller);
 
 WEFT_API void weft_wg_add(weft_wg *wg, uint64_t count);
 
-/* One is over; one more than were added aborts. The last one wakes who waits. Never waits. Context: anywhere but in a signal
- * handler. */
-WEFT_API void weft_wg_finish(weft_wg *wg);
+/* One is over; one more than were added aborts, and says where. The last one wakes who waits. Never waits. Context: anywhere
+ * but in a signal handler. */
+WEFT_API void weft__wg_finish(weft_wg *wg, const char *caller);
+#define weft_wg_finish(wg) weft__wg_finish(wg, WEFT__CALLER)
 WEFT_API uint64_t weft_wg_count(const weft_wg *wg);
 
 /* Wait until none is left; what was done before each finish is seen. Returns as weft_event_wait; cancel-safe, as that. */

@@ -36,9 +36,10 @@ typedef struct weft_tracker {
  * Returns 0; -ENOMEM, -ENXIO, -ESHUTDOWN, -EINVAL as weft_set_go: nothing was started. */
 
 /* The same for work that is no task: count one more, then one less. What was written before weft_tracker_leave is seen by who has
- * waited. Never waits. Context: anywhere, any thread. */
+ * waited. One more that leaves than entered aborts, and says where. Never waits. Context: anywhere, any thread. */
 WEFT_API void weft_tracker_enter(weft_tracker *tracker);
-WEFT_API void weft_tracker_leave(weft_tracker *tracker);
+WEFT_API void weft__tracker_leave(weft_tracker *tracker, const char *caller);
+#define weft_tracker_leave(tracker) weft__tracker_leave(tracker, WEFT__CALLER)
 
 /* ---- waiting -------------------------------------------------------------------------------------------------------------------
  *

@@ -211,9 +211,9 @@ WEFT_API int weft__udp_send_many(weft_udp *udp, weft_udp_msg *msgs, unsigned cou
 
 #ifdef __cplusplus
 }
-static inline void weft_close(weft_udp *udp)
+static inline void weft__close(weft_udp *udp, const char *caller)
 {
-    weft__udp_close(udp);
+    weft__udp_close(udp, caller);
 }
 #endif
 

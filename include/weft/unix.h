@@ -244,9 +244,9 @@ WEFT_API ssize_t weft__unix_recv_fds(weft_stream *stream, void *buf, size_t len,
 
 #ifdef __cplusplus
 }
-static inline void weft_close(weft_dgram *dgram)
+static inline void weft__close(weft_dgram *dgram, const char *caller)
 {
-    weft__dgram_close(dgram);
+    weft__dgram_close(dgram, caller);
 }
 #endif
 

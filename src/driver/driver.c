@@ -6,7 +6,10 @@
 
 #include "base/alloc.h"
 #include "driver/files.h"
+#include "sync/leaf.h"
 #include "sys/fd.h"
+
+#include <stdio.h>
 
 /* ---- memory ---- */
 
@@ -231,15 +234,31 @@ static void close_lost(struct weft__fdslot *slot)
     if (!(users & WEFT__USE_CLOSED)) weft__fd_close(slot->fd);
 }
 
+static _Thread_local const char *closes_what = "something that has a descriptor";
+static _Thread_local const char *closes_at;
+
+void weft__driver_closes(const char *what, const char *at)
+{
+    if (!at) return;
+    closes_what = what;
+    closes_at = at;
+}
+
+/* The second hits whoever has the slot by then, or will have. */
+__attribute__((cold)) static void closed_twice(void)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "%s is closed once more", closes_what);
+    weft__misuse(text, closes_at);
+}
+
 void weft__driver_close(struct weft__fdslot *slot)
 {
     if (weft__driver_is_lost(slot)) {
         close_lost(slot);
         return;
     }
-    bool open = weft__fdslot_close(slot);
-    weft_assert(
-        open); /* closed twice: the second hits whoever has the slot by then, or will have */
+    if (!weft__fdslot_close(slot)) closed_twice();
     forget(slot);
     weft__driver_leave(slot, WEFT__USE_SHARED);
 }

@@ -193,6 +193,10 @@ void weft__port_count_out(struct weft__port *port, uint32_t count);
 /* Ends the slot: waiters are answered -EBADF, and the fd goes with the last operation. Never waits. */
 void weft__driver_close(struct weft__fdslot *slot);
 
+/* Before that, by who has been told what is closed, and where: for the message if it was closed before. `at` NULL: who is called by
+ * another that has said so. Kept for the thread, since streams are closed through tables that tell no place. */
+void weft__driver_closes(const char *what, const char *at);
+
 /* Ends the slot and gives the fd back, still open. Returns it; -EBUSY: an operation is under way; -EBADF. */
 int weft__driver_release(struct weft__fdslot *slot);
 

@@ -42,12 +42,18 @@ void weft_tracker_enter(weft_tracker *tracker)
     (void)fetch_add_relaxed(&tracker_of(tracker)->word, ONE); /* relaxed: it has not begun */
 }
 
+static inline void check_any(uint64_t word, const char *at)
+{
+    if (__builtin_expect(word < ONE, 0))
+        weft__misuse("a tracker is left once more than it was entered", at);
+}
+
 /* False: it is the last one, and the tracker is closed. */
-static bool count_down(struct tracker *t)
+static bool count_down(struct tracker *t, const char *at)
 {
     uint64_t word = load_relaxed(&t->word); /* relaxed: the CAS orders */
     do {
-        weft_assert(word >= ONE); /* more have left than entered */
+        check_any(word, at);
         if (word == (ONE | CLOSED)) return false;
         /* [tracker] with leave, by the last one, and close: what was done */
     } while (!cas_release(&t->word, &word, word - ONE));
@@ -64,15 +70,15 @@ static void unlock_and_let_through(struct tracker *t, uint64_t word)
     }
 }
 
-void weft_tracker_leave(weft_tracker *tracker)
+void weft__tracker_leave(weft_tracker *tracker, const char *caller)
 {
     struct tracker *t = tracker_of(tracker);
 
-    if (count_down(t)) return;
+    if (count_down(t, caller)) return;
     weft__leaf_lock(&t->list);
     /* [tracker] with count_down: whoever is woken sees it all; what this one did is published by the lock */
     uint64_t word = fetch_sub_acquire(&t->word, ONE);
-    weft_assert(word >= ONE); /* as above */
+    check_any(word, caller);
     unlock_and_let_through(t, word - ONE);
 }
 
@@ -111,7 +117,7 @@ static void member_ended(struct weft__foreign *foreign)
     weft_tracker *tracker = member->owner;
 
     (void)weft_detach(member->task);
-    weft_tracker_leave(tracker);
+    weft__tracker_leave(tracker, NULL);
 }
 
 static const struct weft__foreign_ops member_ops = WEFT__MEMBER_OPS(member_ended);
@@ -120,7 +126,7 @@ int weft__tracker_add(weft_tracker *tracker, weft_task *task, const weft_spawn_o
 {
     if (!task) {
         int why = weft__spawn_refused(opts);
-        weft_tracker_leave(tracker);
+        weft__tracker_leave(tracker, NULL);
         return why;
     }
     struct weft__member *member = weft__behind_frame(task, sizeof(*member));
@@ -193,7 +199,6 @@ int weft__tracker_wait(weft_tracker *tracker)
 void weft__tracker_done(weft_tracker *tracker, const char *caller)
 {
     if (!tracker) return;
-    size_t tasks_counted_by_the_tracker = weft_tracker_len(tracker);
-    weft_assert(tasks_counted_by_the_tracker == 0);
+    if (weft_tracker_len(tracker) > 0) weft__misuse("a tracker that still counts is ended", caller);
     weft__leaf_done(&tracker_of(tracker)->list, "a tracker", caller);
 }

@@ -276,7 +276,7 @@ static void close_face(weft_stream *stream)
     weft_buf *b = (weft_buf *)(void *)stream;
     weft_assert(weft__seat_is_free(&b->reads));  /* nobody reads a buffer that is closed */
     weft_assert(weft__seat_is_free(&b->writes)); /* nor writes */
-    if (!b->keep) weft__stream_close(b->beneath);
+    if (!b->keep) weft__stream_close(b->beneath, NULL);
     free_rooms(b);
 }
 
@@ -328,7 +328,7 @@ weft_stream *weft_buf_stream(weft_buf *buf)
     return buf ? &buf->face : NULL;
 }
 
-void weft__buf_close(weft_buf *buf)
+void weft__buf_close(weft_buf *buf, const char *caller)
 {
-    if (buf) close_face(&buf->face);
+    if (buf) weft__stream_close(&buf->face, caller);
 }

@@ -38,8 +38,9 @@ int weft_fd_number(const weft_fd *w)
     return w ? ((const struct weft__fdslot *)(const void *)w)->fd : -EINVAL;
 }
 
-void weft__fd_object_close(weft_fd *w)
+void weft__fd_object_close(weft_fd *w, const char *caller)
 {
+    weft__driver_closes("a descriptor that is watched", caller);
     if (w) weft__driver_close(slot_of(w));
 }
 

@@ -7,6 +7,7 @@
  */
 #include <weft/stream.h>
 
+#include "driver/driver.h"
 #include "sync/leaf.h"
 #include "task/call.h"
 
@@ -167,9 +168,11 @@ int weft__shutdown(weft_stream *stream)
 
 /* ---- the rest ---- */
 
-void weft__stream_close(weft_stream *stream)
+void weft__stream_close(weft_stream *stream, const char *caller)
 {
-    if (stream) stream->ops->close(stream);
+    if (!stream) return;
+    weft__driver_closes("a stream", caller);
+    stream->ops->close(stream);
 }
 
 int weft_stream_fd(weft_stream *stream)

@@ -26,7 +26,7 @@ static const weft_net_opts no_opts;
 
 static weft_poll ends(struct weft_tcp_connect *f, int ret)
 {
-    if (ret < 0 && f->weft__stream) weft__stream_close(f->weft__stream);
+    if (ret < 0 && f->weft__stream) weft__stream_close(f->weft__stream, NULL);
     if (ret == 0) *f->into = f->weft__stream;
     f->weft__stream = NULL;
     f->weft__at = 0;

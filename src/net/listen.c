@@ -134,7 +134,8 @@ int weft_listener_fd(const weft_listener *listener)
     return listener ? ((const struct weft__fdslot *)(const void *)listener)->fd : -EINVAL;
 }
 
-void weft__listener_close(weft_listener *listener)
+void weft__listener_close(weft_listener *listener, const char *caller)
 {
+    weft__driver_closes("a listener", caller);
     if (listener) weft__driver_close(weft__listener_slot(listener));
 }

@@ -220,7 +220,7 @@ static weft_poll stops(struct weft__race *race, weft_cx *cx)
             answer = WEFT_PENDING;
         } else {
             a->runs = false;
-            if (a->connect.ret == 0) weft__stream_close(a->stream);
+            if (a->connect.ret == 0) weft__stream_close(a->stream, NULL);
         }
     }
     if (race->delays && race->delay.weft__at) {

@@ -90,8 +90,9 @@ int weft_udp_bind(const char *address, weft_udp **into)
     return weft_udp_bind_with(NULL, address, into);
 }
 
-void weft__udp_close(weft_udp *udp)
+void weft__udp_close(weft_udp *udp, const char *caller)
 {
+    weft__driver_closes("a UDP socket", caller);
     if (udp) weft__driver_close(slot_of(udp));
 }
 

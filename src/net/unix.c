@@ -76,7 +76,7 @@ static int new_pair(enum weft__packet_kind kind, weft_dgram **a, weft_dgram **b)
     }
     r = new_dgram(fds[1], b);
     if (r < 0) {
-        weft__dgram_close(first);
+        weft__dgram_close(first, NULL);
         return r;
     }
     *a = first;
@@ -115,8 +115,9 @@ int weft_packet_listen(const char *path, weft_listener **into)
     return 0;
 }
 
-void weft__dgram_close(weft_dgram *dgram)
+void weft__dgram_close(weft_dgram *dgram, const char *caller)
 {
+    weft__driver_closes("a datagram socket", caller);
     if (dgram) weft__driver_close(slot_of(dgram));
 }
 

@@ -142,7 +142,7 @@ static int streams_make(struct start *s, weft_stream *into[3])
             continue;
         }
         for (int k = 0; k < i; k++)
-            weft__stream_close(into[k]);
+            weft__stream_close(into[k], NULL);
         return r;
     }
     return 0;
@@ -170,7 +170,7 @@ static int adopt(struct start *s, const weft_proc_opts *opts, weft_proc **into)
     if (r == 0) {
         r = proc_new(s, opts, into);
         for (int i = 0; i < 3; i++) {
-            if (r < 0) weft__stream_close(streams[i]);
+            if (r < 0) weft__stream_close(streams[i], NULL);
             if (r == 0 && streams[i]) *asked(opts, i) = streams[i];
         }
     }
@@ -283,7 +283,7 @@ pid_t weft_proc_pid(const weft_proc *proc)
 
 static void bury(struct weft_proc *proc)
 {
-    weft__fd_object_close(proc->end);
+    weft__fd_object_close(proc->end, NULL);
     weft__free(proc);
 }
 

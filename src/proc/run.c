@@ -75,7 +75,7 @@ static int room_make(struct collect *c, size_t most)
 
 static void stream_end(weft_stream **stream)
 {
-    weft__stream_close(*stream);
+    weft__stream_close(*stream, NULL);
     *stream = NULL;
 }
 

@@ -48,7 +48,7 @@ void weft_signal_close(weft_signal *s)
 {
     if (!s) return;
     weft__signals_close(s->number);
-    weft__fd_object_close(s->event);
+    weft__fd_object_close(s->event, NULL);
     weft__free(s);
 }
 

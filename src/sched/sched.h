@@ -45,6 +45,7 @@
 #include "sys/thread.h"
 #include "task/here.h"
 #include "task/join.h"
+#include "task/name.h"
 #include "task/place.h"
 #include "task/state.h"
 #include "types.h"
@@ -192,12 +193,6 @@ static inline uint64_t weft__worker_queued(struct weft__worker *w)
 static inline bool weft__has_extras(const struct weft_task *task)
 {
     return task->ext || task->site->frame_bytes > WEFT__FRAME_MAX;
-}
-
-static inline const char *weft__name_of(const struct weft_task *task)
-{
-    const struct weft__ext *ext = weft__ext_of(task);
-    return ext && ext->name ? ext->name : task->site->name;
 }
 
 /* ---- spawn.c ---- */

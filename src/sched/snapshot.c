@@ -5,31 +5,9 @@
 #include "sched/snapshot.h"
 
 #include "sched/sched.h"
-#include "sys/membarrier.h"
 #include "sys/peek.h"
 
 #include <errno.h>
-#include <string.h>
-
-/* What can be read is known by pages of at least this size. */
-#define PAGE_MIN 4096
-
-/* A text of unknown length, cut to fit. It may end right before a page that is not there. */
-static int peek_text(const char *from, char *into)
-{
-    size_t used = 0;
-
-    while (used < WEFT__SNAPSHOT_TEXT - 1) {
-        size_t n = PAGE_MIN - ((uintptr_t)from + used) % PAGE_MIN;
-        if (n > WEFT__SNAPSHOT_TEXT - 1 - used) n = WEFT__SNAPSHOT_TEXT - 1 - used;
-        int r = weft__peek(from + used, into + used, n);
-        if (r < 0) return r;
-        if (memchr(into + used, '\0', n)) return 0;
-        used += n;
-    }
-    into[used] = '\0';
-    return 0;
-}
 
 /* Its own name, if it has one. */
 static int peek_name(const struct weft_task *copy, struct weft__snapshot *into)
@@ -40,7 +18,7 @@ static int peek_name(const struct weft_task *copy, struct weft__snapshot *into)
         int r = weft__peek(copy->ext, &ext, sizeof(ext));
         if (r < 0) return r;
     }
-    return peek_text(ext.name ? ext.name : into->site.name, into->name);
+    return weft__peek_text(ext.name ? ext.name : into->site.name, into->name, sizeof(into->name));
 }
 
 static int copy_all(const struct weft_task *task, struct weft__snapshot *into)
@@ -57,17 +35,7 @@ static int copy_all(const struct weft_task *task, struct weft__snapshot *into)
     if (r < 0) return r;
     r = peek_name(&copy, into);
     if (r < 0) return r;
-    return peek_text(into->site.file, into->file);
-}
-
-/* Between the copy and the look. */
-static int order_the_look(void)
-{
-#if defined(__x86_64__)
-    return 0; /* the copy was a system call, and stores appear in their order */
-#else
-    return weft__membarrier();
-#endif
+    return weft__peek_text(into->site.file, into->file, sizeof(into->file));
 }
 
 static bool same_task(uint64_t before, uint64_t after)
@@ -79,7 +47,7 @@ static bool same_task(uint64_t before, uint64_t after)
 int weft__snapshot_take(const struct weft_task *task, uint64_t state, struct weft__snapshot *into)
 {
     int copied = copy_all(task, into);
-    int ordered = order_the_look();
+    int ordered = weft__peek_order();
 
     into->state = weft__state_look(task);
     if (!same_task(state, into->state))

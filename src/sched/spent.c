@@ -7,6 +7,7 @@
 #if defined(WEFT_DEBUG)
 
 #include "base/slab.h"
+#include "task/name.h"
 #include "task/state.h"
 
 #include <stdio.h>
@@ -49,10 +50,12 @@ __attribute__((noreturn)) static void die_nameless(const char *user)
 __attribute__((noreturn)) static void die(const struct weft_task *task, const char *user)
 {
     const struct weft_site *site = task->site;
+    char own[WEFT__NAME_BYTES]; /* it may end at any moment, and has perhaps */
+    bool named = weft__name_peek(task, weft__state_look(task), own) == 0;
     fprintf(
         stderr,
         "weft: %s: the handle of task '%s' (spawned at %s:%u) was spent before, by weft_join or weft_detach\n",
-        user, site->name, site->file, site->line);
+        user, named ? own : site->name, site->file, site->line);
     abort();
 }
 

@@ -166,27 +166,33 @@ void weft_wg_add(weft_wg *wg, uint64_t count)
     (void)fetch_add_relaxed(&wg_of(wg)->count, count); /* relaxed: it has not begun */
 }
 
+static inline void check_any(uint64_t count, const char *at)
+{
+    if (__builtin_expect(count == 0, 0))
+        weft__misuse("a wait group is finished once more than was added", at);
+}
+
 /* Down to 1. False: it is the last. */
-static bool count_down(struct wg *w)
+static bool count_down(struct wg *w, const char *at)
 {
     uint64_t count = load_relaxed(&w->count); /* relaxed: the CAS orders */
     do {
-        weft_assert(count > 0); /* more are over than were added */
+        check_any(count, at);
         if (count == 1) return false;
         /* [wg] with finish, the last one: what was done */
     } while (!cas_release(&w->count, &count, count - 1));
     return true;
 }
 
-void weft_wg_finish(weft_wg *wg)
+void weft__wg_finish(weft_wg *wg, const char *caller)
 {
     struct wg *w = wg_of(wg);
 
-    if (count_down(w)) return;
+    if (count_down(w, caller)) return;
     weft__leaf_lock(&w->list);
     /* [wg] with count_down and the last of a round before: whoever is woken sees it all */
     uint64_t count = fetch_sub_acq_rel(&w->count, 1);
-    weft_assert(count > 0); /* as above */
+    check_any(count, caller);
     if (count == 1) {
         (void)weft__waitlist_unlock_wake_all(&w->list, &weft__sched);
     } else {

@@ -6,14 +6,17 @@
 
 #include "base/assert.h"
 #include "sys/peek.h"
+#include "task/name.h"
 #include "task/waker.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What is known of a holder. */
 struct known {
-    struct weft_site site; /* a copy; .name NULL: not known */
+    struct weft_site site;      /* a copy; .name NULL: not known */
+    char own[WEFT__NAME_BYTES]; /* the name that it was given; empty: none, or it has ended */
     bool ended;
 };
 
@@ -44,6 +47,7 @@ static struct known look_at(uintptr_t holder)
     if (known.ended && (word & WEFT__STATE_FLAGS) && !(word & WEFT__STATE_COMPLETE))
         return known; /* another lives there by now */
     if (weft__peek(block.task.site, &known.site, sizeof(known.site)) < 0) known.site.name = NULL;
+    if (weft__name_peek(task_of(holder), word, known.own) < 0) known.own[0] = '\0';
     return known;
 }
 
@@ -54,8 +58,8 @@ static void print_holder(uintptr_t holder, const struct known *known)
     } else if (holder & WEFT__HOLDER_THREAD) {
         fputs("a thread", stderr);
     } else if (known->site.name) {
-        fprintf(stderr, "task '%s' (spawned at %s:%u)", known->site.name, known->site.file,
-                known->site.line);
+        fprintf(stderr, "task '%s' (spawned at %s:%u)",
+                known->own[0] ? known->own : known->site.name, known->site.file, known->site.line);
     } else {
         fputs("a task", stderr);
     }
@@ -68,7 +72,7 @@ static const char *place_of(const struct weft__holder *holder)
 
 static uintptr_t who_of(const struct weft__holder *holder)
 {
-    return load_relaxed(&holder->who);
+    return load_relaxed(&holder->who) & ~WEFT__HOLDER_READS;
 }
 
 static void print_place(const char *words, const char *at)
@@ -103,8 +107,7 @@ static void print_other(const struct weft__holder *holder)
     print_place(who ? ", since " : ", and was last at ", place_of(holder));
 }
 
-int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
-                        int error)
+static void say_misuse(const struct weft__holder *holder, const char *what, const char *at)
 {
     uintptr_t self = weft__holder_self();
     struct known me = look_at(self);
@@ -116,6 +119,18 @@ int weft__holder_misuse(const struct weft__holder *holder, const char *what, con
     if (holder) print_other(holder);
     fputs("\n", stderr);
     funlockfile(stderr);
+}
+
+void weft__misuse(const char *what, const char *at)
+{
+    say_misuse(NULL, what, at);
+    abort();
+}
+
+int weft__holder_misuse(const struct weft__holder *holder, const char *what, const char *at,
+                        int error)
+{
+    say_misuse(holder, what, at);
     weft_dassert(!"a lock is used by who must not");
     return error;
 }

@@ -6,6 +6,7 @@
  *     a task      its address, with 16 bits of its block's generation above it: a task that comes later is another holder
  *     a thread    the address of its record (task/here.h), with the low bit set
  *     nobody      0
+ *     a reader    in debug builds, of a read-write lock: any of these, with the bit above the lowest set
  * The word holds no reference. What it says of another task is looked at by weft__peek alone: task and runtime may be gone.
  * `at` is text of the program, "file.c:12", or NULL: it was not told. It stays when the lock is given back.
  * Threads: any. Under WEFT_MODEL, where all threads are one, the test says who it is, and nobody asks where.
@@ -20,7 +21,10 @@
 #include <stdint.h>
 
 #if defined(WEFT_MODEL)
+#include "base/assert.h"
+
 uintptr_t weft__holder_self(void);
+#define weft__misuse(what, at) ((void)(at), weft__assert_failed(what, __FILE__, __LINE__))
 
 static inline bool weft__holder_may_block(void)
 {
@@ -32,6 +36,9 @@ static inline bool weft__holder_may_block(void)
 
 #define WEFT__HOLDER_THREAD    ((uintptr_t)1)
 #define WEFT__HOLDER_GEN_SHIFT 48 /* addresses of a process end below, unless it asks for more */
+
+/* `what` was done at `at` (NULL: not known), and there is no going on: one line that names who did it and where, and an abort. */
+__attribute__((noreturn, cold)) void weft__misuse(const char *what, const char *at);
 
 static inline uintptr_t weft__holder_self(void)
 {
@@ -48,6 +55,8 @@ static inline bool weft__holder_may_block(void)
     return !here->fiber && !here->cx && !here->task && !here->regions;
 }
 #endif
+
+#define WEFT__HOLDER_READS ((uintptr_t)2) /* beside who it is */
 
 struct weft__holder {
     _Atomic uintptr_t who;  /* as above                         [holder; others look] */

@@ -10,11 +10,13 @@
  * Threads: any. LOCK ORDER: its waitlist alone. Pairs: [once] leave -> enter, is_done: what was done.
  * Rejected: a function to call (a second form of it for stackless code, and a frame for that to live in).
  */
+#include "limits.h"
 #include "sync/holder.h"
 #include "sync/leaf.h"
 #include "task/call.h"
 
 #include <weft/sync.h>
+#include <weft/time.h>
 
 #include <errno.h>
 
@@ -22,7 +24,9 @@ enum { NEW, RUNS, DONE };
 
 struct once {
     struct weft__waitlist list;
-    _Atomic uint32_t state;   /* written under the lock        [once] */
+    _Atomic uint32_t state; /* written under the lock        [once] */
+    uint32_t
+        looked; /* when it was last asked whether the holder lives; a coarse time  [list.lock] */
     struct weft__holder holder; /* who is at it               [holder; others look] */
 };
 _Static_assert(sizeof(struct once) <= sizeof(weft_once), "a once fits its place");
@@ -60,6 +64,15 @@ static int try_enter(struct once *o, const char *at)
     return 1;
 }
 
+/* Holds: the lock. Is it time to ask whether the holder lives? */
+static bool time_to_look(struct once *o, int64_t now)
+{
+    uint32_t coarse = (uint32_t)(now / WEFT__MUTEX_PATIENCE_NS);
+    bool is = o->looked != coarse;
+    o->looked = coarse;
+    return is;
+}
+
 static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
 {
     struct once *o = once_of(f->once);
@@ -67,14 +80,18 @@ static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
     if (!cx->among && weft__holder_is_me(&o->holder))
         return ends(f, weft__holder_misuse(&o->holder, "a once is entered once more",
                                            f->weft__caller, -EDEADLK));
+    int64_t now = weft_now(); /* without the lock */
+    bool look = false;
     weft__waiter_init(WEFT__LEAF_WAITER(f));
     weft__leaf_lock(&o->list);
     int r = try_enter(o, f->weft__caller);
     if (r == -EBUSY && !cx->probe) {
         f->weft__at = WEFT__LEAF_WAITS;
         weft__waitlist_add(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
+        look = time_to_look(o, now);
     }
     weft__waitlist_unlock(&o->list);
+    if (look) (void)weft__holder_report_ended(&o->holder, "once", o); /* it waits: it is there */
     return r == -EBUSY ? WEFT_PENDING : ends(f, r);
 }
 

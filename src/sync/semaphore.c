@@ -74,13 +74,21 @@ int weft_sem_try_acquire(weft_sem *sem, uint64_t permits)
 
 /* ---- give ------------------------------------------------------------------------------------------ */
 
+/* So many come to a word. They are given at `at`, if that is known. */
+static inline void check_room(uint64_t word, uint64_t permits, const char *at)
+{
+    if (__builtin_expect(word / PERMIT + permits > WEFT_SEM_MAX, 0))
+        weft__misuse("a semaphore is given more permits than it can hold", at);
+}
+
 /* Holds: the lock, and somebody waits, or did until now. So many permits come; whoever is first gets what it wants, as long as
  * there is enough. */
-static void grant(struct weft__sem *s, uint64_t permits, struct weft__wake_chain *chain)
+static void grant(struct weft__sem *s, uint64_t permits, struct weft__wake_chain *chain,
+                  const char *at)
 {
     uint64_t word = load_relaxed(&s->word); /* relaxed: with WAITERS it is the lock's */
     weft_assert(word & WAITERS);
-    weft_assert(word / PERMIT + permits <= WEFT_SEM_MAX); /* more were given back than there are */
+    check_room(word, permits, at);
     word += permits * PERMIT;
     for (struct weft__link *it; (it = weft__list_first(&s->list.head));) {
         struct weft_sem_acquire *first =
@@ -95,12 +103,12 @@ static void grant(struct weft__sem *s, uint64_t permits, struct weft__wake_chain
 }
 
 /* Without the lock, or with it. False: somebody waits. */
-static bool put(struct weft__sem *s, uint64_t permits)
+static bool put(struct weft__sem *s, uint64_t permits, const char *at)
 {
     uint64_t word = load_relaxed(&s->word); /* relaxed: the CAS orders */
     do {
         if (word & WAITERS) return false;
-        weft_assert(word / PERMIT + permits <= WEFT_SEM_MAX); /* as above */
+        check_room(word, permits, at);
         /* [sem] with take, take_or_mark: what was done with the permits */
     } while (!cas_release(&s->word, &word, word + permits * PERMIT));
     return true;
@@ -108,24 +116,24 @@ static bool put(struct weft__sem *s, uint64_t permits)
 
 /* Somebody waits. False: nobody does any more; it is put without the lock then, since whoever takes it may free the
  * semaphore. */
-static bool put_in_line(struct weft__sem *s, uint64_t permits)
+static bool put_in_line(struct weft__sem *s, uint64_t permits, const char *at)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
 
     weft__leaf_lock(&s->list);
     bool waits = load_relaxed(&s->word) & WAITERS; /* relaxed: under the lock */
-    if (waits) grant(s, permits, &chain);
+    if (waits) grant(s, permits, &chain, at);
     weft__waitlist_unlock_push(&s->list, &chain, &weft__sched);
     return waits;
 }
 
-void weft_sem_release(weft_sem *sem, uint64_t permits)
+void weft__sem_release(weft_sem *sem, uint64_t permits, const char *caller)
 {
     struct weft__sem *s = sem_of(sem);
 
-    weft_assert(permits <= WEFT_SEM_MAX);
-    while (!put(s, permits) &&
-           !put_in_line(s, permits)) /* again only if the last waiter has left */
+    if (permits > WEFT_SEM_MAX) check_room(0, WEFT_SEM_MAX + 1, caller); /* a sum could wrap */
+    while (!put(s, permits, caller) &&
+           !put_in_line(s, permits, caller)) /* again only if the last waiter has left */
         continue;
 }
 
@@ -177,7 +185,7 @@ static weft_poll gives_up(struct weft_sem_acquire *f, weft_cx *cx)
     weft__leaf_lock(&s->list);
     bool granted = weft__waitlist_settle(&s->list, WEFT__LEAF_WAITER(f)) && f->ret == 0;
     uint64_t back = granted ? f->permits : 0;
-    if (!put(s, back)) grant(s, back, &chain);
+    if (!put(s, back, NULL)) grant(s, back, &chain, NULL);
     weft__waitlist_unlock_push(&s->list, &chain, &weft__sched);
     return ends(f, weft_cx_cancelled(cx));
 }

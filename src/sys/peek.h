@@ -22,7 +22,15 @@
  * (sys/probe.h tells beforehand). */
 int weft__peek(const void *addr, void *into, size_t bytes);
 
-/* The same from another process. Returns also -ESRCH, and -EPERM without the right to trace it. */
+/* The same of a text of unknown length, which may end right before a page that is not there; it is
+ * cut to `bytes`, with its zero. `bytes` > 0. */
+int weft__peek_text(const char *from, char *into, size_t bytes);
+
+/* Between copies and the look that tells whether they were worth it: whoever wrote, before what is
+ * looked at, anything that was copied, is found out by the look. Returns 0; weft__membarrier's error. */
+int weft__peek_order(void);
+
+/* What weft__peek does, from another process. Returns also -ESRCH, and -EPERM without the right to trace it. */
 int weft__peek_pid(pid_t pid, const void *addr, void *into, size_t bytes);
 
 #endif

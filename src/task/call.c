@@ -10,6 +10,7 @@
 #include "sys/futex.h"
 #include "task/fiber.h"
 #include "task/here.h"
+#include "task/name.h"
 #include "task/region.h"
 #include "task/waker.h"
 
@@ -179,7 +180,8 @@ static void report(const struct weft_task *task, const void *caller)
 
     flockfile(stderr); /* one line, whoever else prints */
     if (site) {
-        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", site->name, site->file, site->line);
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", weft__name_of(task), site->file,
+                site->line);
     } else {
         fputs("weft: a thread", stderr);
     }

@@ -6,6 +6,7 @@
 
 #if defined(WEFT_DEBUG)
 #include "sys/lock.h"
+#include "task/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ _Noreturn static void complain(const struct weft__lent *lent, const struct weft_
     flockfile(stderr); /* one line, whoever else prints */
     if (task) {
         const struct weft_site *site = task->site;
-        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", site->name, site->file, site->line);
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", weft__name_of(task), site->file,
+                site->line);
     } else {
         fputs("weft: a fiber", stderr);
     }

@@ -8,6 +8,7 @@
 #include "sys/fork.h"
 #include "task/here.h"
 #include "task/lent.h"
+#include "task/name.h"
 
 #include <stdio.h>
 
@@ -15,6 +16,7 @@
 static bool left_a_worker;
 static const struct weft_site
     *left_task; /* of the task that forked; NULL: a hook of the worker did */
+static const char *left_name; /* of that task: in this process it never ends */
 
 uint32_t weft__forks;
 
@@ -28,6 +30,7 @@ void weft__orphan_here(void)
     if (!here->worker) return;
     left_a_worker = true;
     left_task = here->task ? here->task->site : NULL;
+    left_name = here->task ? weft__name_of(here->task) : NULL;
     here->worker = NULL;
     here->keeper = NULL;
     here->task = NULL;
@@ -42,7 +45,7 @@ void weft__orphan_returns(void)
     weft_assert(left_a_worker); /* else nobody forked, and a fiber was suspended off its stack */
     if (left_task) {
         fprintf(stderr, "weft: the child of a fork went back into task '%s' (spawned at %s:%u)",
-                left_task->name, left_task->file, left_task->line);
+                left_name, left_task->file, left_task->line);
     } else {
         fputs("weft: the child of a fork went back into a worker's hook", stderr);
     }

@@ -9,6 +9,7 @@
 #include "sys/stack.h"
 #include "task/fiber.h"
 #include "task/here.h"
+#include "task/name.h"
 
 /* Room for the line; a name or a path that does not fit is cut. Doubled: as much more of the
  * alternate stack. */
@@ -47,8 +48,9 @@ static void add_task(struct line *line, const struct weft_task *task)
         add(line, "a fiber of a plain thread", LINE_BYTES);
         return;
     }
+    const char *name = weft__name_of(task); /* read as plainly as the site is: it is running */
     add(line, "fiber '", LINE_BYTES);
-    add(line, site->name ? site->name : "?", 128);
+    add(line, name ? name : "?", 128);
     add(line, "' (spawned at ", LINE_BYTES);
     add(line, site->file ? site->file : "?", 384);
     add(line, ":", LINE_BYTES);

@@ -219,6 +219,14 @@ static void digs_on_a_worker(void *workers)
     (void)weft_join(weft_go(digs, 1), &got);
 }
 
+static void digs_by_a_name(void *workers)
+{
+    struct crew crew;
+    int got;
+    crew_start(&crew, *(int *)workers);
+    (void)weft_join(weft_go_as((.name = "miner"), digs, 1), &got);
+}
+
 /* A thread that turns a runtime keeps its own signal stack, or none: there it dies without a name. */
 TEST(fiber_overflow_names_the_task)
 {
@@ -229,5 +237,7 @@ TEST(fiber_overflow_names_the_task)
         if (workers < 0) continue;
         ASSERT(strstr(d.said, "fiber 'digs'"));
         ASSERT(strstr(d.said, "overflowed its stack of 256 KiB"));
+        d = death_of(digs_by_a_name, &workers);
+        ASSERT(strstr(d.said, "fiber 'miner' (spawned at "));
     }
 }

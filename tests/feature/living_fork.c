@@ -296,7 +296,7 @@ static weft_task *who_goes_back(int way, int out)
     case 0:
         return weft_go(goes_back_by_return, out);
     case 1:
-        return weft_go(goes_back_by_yield, out);
+        return weft_go_as((.name = "goes_back_named"), goes_back_by_yield, out);
     case 2:
         return weft_go(goes_back_beneath, out);
     case 3:
@@ -320,6 +320,7 @@ static void goes_back_and_ends(struct crew *crew)
         ASSERT_GE(read(ends[0], said, sizeof(said) - 1), 1);
         close(ends[0]);
         ASSERT(strstr(said, "the child of a fork went back into task 'goes_back"));
+        if (way == 1) ASSERT(strstr(said, "'goes_back_named'"));
         ASSERT(strstr(said, "living_fork.c"));
     }
 }

@@ -72,6 +72,14 @@ static int drops_mutex(void)
     return MISUSED(weft_unlock(&mutex));
 }
 
+/* Until it is cancelled. */
+static int keeps_mutex(void)
+{
+    int r = takes_mutex();
+    says_it_begins();
+    return r < 0 ? r : weft_sleep(WEFT_FOREVER);
+}
+
 struct takes_mutex_awaiting {
     WEFT_FRAME(int);
     struct weft_lock lock;
@@ -98,6 +106,16 @@ static int unlocks_anothers_awaited(void)
     int r = weft_wait(holder);
     if (r == 0) r = drops_mutex();
     return r;
+}
+
+static int unlocks_a_named_ones(void)
+{
+    weft_task *holder = weft_go_as((.name = "keeper"), keeps_mutex);
+    int r;
+    until_it_waits();
+    r = drops_mutex();
+    weft_cancel(holder);
+    return weft_wait(holder) < 0 ? 1 : r;
 }
 
 static int unlocks_nobodys(void)
@@ -199,6 +217,48 @@ static int reads_what_it_writes(void)
     return r < 0 ? r : MISUSED(weft_read_lock(&rwlock));
 }
 
+#ifdef WEFT_DEBUG /* others do not know who reads */
+static int writes_what_it_reads(void)
+{
+    int r = TAKEN(weft_read_lock(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+static int writes_what_it_tried_to_read(void)
+{
+    int r = TAKEN(weft_try_read_lock(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+static int writes_what_it_downgraded(void)
+{
+    int r = weft_write_lock(&rwlock);
+    if (r == 0) r = TAKEN(weft_downgrade(&rwlock));
+    return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
+}
+
+struct writes_what_it_reads_awaiting {
+    WEFT_FRAME(int);
+    struct weft_read_lock reads;
+    struct weft_write_lock writes;
+};
+static weft_async(writes_what_it_reads_awaiting)
+{
+    weft_begin;
+    AWAITED(taken, f->reads, weft_read_lock, &rwlock);
+    if (f->reads.ret < 0) weft_return(f->reads.ret);
+    AWAITED(misused, f->writes, weft_write_lock, &rwlock);
+    weft_return(f->writes.ret);
+    weft_end;
+}
+
+static int writes_what_it_reads_stackless(void)
+{
+    int r = 1;
+    return weft_join(weft_spawn(writes_what_it_reads_awaiting), &r) < 0 ? 1 : r;
+}
+#endif
+
 static int enters_twice(void)
 {
     int r = enters();
@@ -276,6 +336,96 @@ static int ends_mutex_under(void)
     return r < 0 ? r : ends_mutex();
 }
 
+/* ---- once too often ------------------------------------------------------------------------------ */
+
+static int releases_too_many(void)
+{
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, WEFT_SEM_MAX));
+    return 0;
+}
+
+static int releases_more_than_can_be_counted(void)
+{
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, UINT64_MAX));
+    return 0;
+}
+
+static int wants_much(void)
+{
+    says_it_begins();
+    return weft_sem_acquire(&sem, WEFT_SEM_MAX);
+}
+
+static int releases_too_many_while_one_waits(void)
+{
+    weft_task *task = weft_go(wants_much);
+    until_it_waits();
+    weft_sem_release(&sem, 1);
+    MISUSED(weft_sem_release(&sem, WEFT_SEM_MAX));
+    return weft_detach(task);
+}
+
+static int finishes_too_many(void)
+{
+    weft_wg_finish(&wg);
+    MISUSED(weft_wg_finish(&wg));
+    return 0;
+}
+
+static int leaves_too_often(void)
+{
+    static weft_tracker tracker;
+    weft_tracker_enter(&tracker);
+    weft_tracker_leave(&tracker);
+    MISUSED(weft_tracker_leave(&tracker));
+    return 0;
+}
+
+static int ends_counting(void)
+{
+    static weft_tracker tracker;
+    weft_tracker_enter(&tracker);
+    MISUSED(weft_tracker_done(&tracker));
+    return 0;
+}
+
+static int closes_stream_twice(void)
+{
+    weft_stream *ends[2];
+    int r = weft_pipe(&ends[0], &ends[1]);
+    if (r < 0) return r;
+    weft_close(ends[0]);
+    weft_close(ends[1]);
+    MISUSED(weft_close(ends[0]));
+    return 0;
+}
+
+/* The place is where the buffer is closed: what it stands on is closed by it. */
+static int closes_beneath_a_buffer(void)
+{
+    weft_stream *ends[2];
+    weft_buf *buf;
+    int r = weft_pipe(&ends[0], &ends[1]);
+    if (r < 0) return r;
+    r = weft_buf_new(ends[0], NULL, &buf);
+    if (r < 0) return r;
+    weft_close(ends[0]);
+    MISUSED(weft_close(buf));
+    return 0;
+}
+
+static int closes_listener_twice(void)
+{
+    weft_listener *listener;
+    int r = weft_tcp_listen("127.0.0.1:0", &listener);
+    if (r < 0) return r;
+    weft_close(listener);
+    MISUSED(weft_close(listener));
+    return 0;
+}
+
 /* ---- all of them --------------------------------------------------------------------------------- */
 
 struct mistake {
@@ -286,13 +436,18 @@ struct mistake {
     bool since;        /* it says since where it was held */
 };
 
-#define BY " by task 'culprit' (spawned at "
+#define RIVAL        "rival"
+#define READ         "a read-write lock is locked to write while it is read"
+#define MANY_PERMITS "a semaphore is given more permits than it can hold"
+#define BY    " by task 'culprit' (spawned at "
 
 static const struct mistake mistakes[] = {
     {unlocks_anothers, -EPERM, "a mutex is unlocked" BY, "held by task 'takes_mutex' (spawned",
      true},
     {unlocks_anothers_awaited, -EPERM, "a mutex is unlocked" BY,
      "held by task 'takes_mutex_awaiting'", true},
+    {unlocks_a_named_ones, -EPERM, "a mutex is unlocked by task '" RIVAL "' (spawned at ",
+     "held by task 'keeper' (spawned at ", true},
     {unlocks_nobodys, -EPERM, "a mutex is unlocked" BY, "held by nobody, and was last at ", true},
     {write_unlocks_anothers, -EPERM, "a read-write lock is unlocked" BY,
      "held by task 'takes_to_write'", true},
@@ -311,6 +466,13 @@ static const struct mistake mistakes[] = {
      true},
     {reads_what_it_writes, -EDEADLK, "a read-write lock is locked once more" BY,
      "held by task 'culprit'", true},
+#ifdef WEFT_DEBUG
+    {writes_what_it_reads, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_tried_to_read, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_downgraded, -EDEADLK, READ BY, "held by task 'culprit'", true},
+    {writes_what_it_reads_stackless, -EDEADLK, READ " by task 'writes_what_it_reads_awaiting'",
+     "held by task 'writes_what_it_reads_awaiting'", true},
+#endif
     {enters_twice, -EDEADLK, "a once is entered once more" BY, "held by task 'culprit'", true},
     {ends_locked, 0, "a mutex that is locked is ended" BY, "held by task 'culprit'", true},
     {ends_written, 0, "a read-write lock that somebody has is ended" BY, "held by task 'culprit'",
@@ -326,6 +488,15 @@ static const struct mistake mistakes[] = {
     {ends_sender, 0, "a channel is ended at ", "while task 'waits_on_sender'", false},
     {ends_cast, 0, "a broadcast or watch is ended at ", "while task 'waits_on_cast'", false},
     {ends_watch, 0, "a broadcast or watch is ended at ", "while task 'waits_on_watch'", false},
+    {releases_too_many, 0, MANY_PERMITS BY, NULL, false},
+    {releases_more_than_can_be_counted, 0, MANY_PERMITS BY, NULL, false},
+    {releases_too_many_while_one_waits, 0, MANY_PERMITS BY, NULL, false},
+    {finishes_too_many, 0, "a wait group is finished once more than was added" BY, NULL, false},
+    {leaves_too_often, 0, "a tracker is left once more than it was entered" BY, NULL, false},
+    {ends_counting, 0, "a tracker that still counts is ended" BY, NULL, false},
+    {closes_stream_twice, 0, "a stream is closed once more" BY, NULL, false},
+    {closes_beneath_a_buffer, 0, "a stream is closed once more" BY, NULL, false},
+    {closes_listener_twice, 0, "a listener is closed once more" BY, NULL, false},
     {ends_mutex_under, 0, "a mutex is ended at ", "while task 'waits_on_mutex'", false},
 };
 
@@ -352,7 +523,8 @@ static void make_it(void *arg)
     objects_new();
     crew_start(&crew, 1);
     mistake_made = mistake->make;
-    (void)weft_join(weft_go(culprit), &r);
+    const char *name = strstr(mistake->what, RIVAL) ? RIVAL : NULL; /* else the function's */
+    (void)weft_join(weft_go_as((.name = name), culprit), &r);
     _exit(mistake->error && r == mistake->error ? 9 : 4);
 }
 
@@ -400,28 +572,55 @@ TEST_WITH(sync_misuse_names_both_places, .timeout_s = 240)
 
 /* ---- a holder that has ended --------------------------------------------------------------------- */
 
-static int mutex_in_time(void)
-{
-    int r = 0;
-    WEFT_TIMEOUT(weft_ms(1)) r = weft_lock(&mutex);
-    return r;
-}
+#define IN_TIME(name, ...)                                                                         \
+    static int name##_in_time(void)                                                                \
+    {                                                                                              \
+        int r = 0;                                                                                 \
+        WEFT_TIMEOUT(weft_ms(1)) r = (__VA_ARGS__);                                                \
+        return r;                                                                                  \
+    }
 
-static int rwlock_in_time(void)
+static void *value;
+IN_TIME(mutex, weft_lock(&mutex))
+IN_TIME(read, weft_read_lock(&rwlock))
+IN_TIME(once, weft_once_enter(&once))
+IN_TIME(cell, weft_cell_enter(&cell, &value))
+
+#ifdef WEFT_DEBUG
+static int takes_to_read(void)
 {
-    int r = 0;
-    WEFT_TIMEOUT(weft_ms(1)) r = weft_read_lock(&rwlock);
-    return r;
+    return TAKEN(weft_read_lock(&rwlock));
 }
+IN_TIME(write, weft_write_lock(&rwlock))
+#endif
+
+/* One takes it and ends; then another waits, for a while. */
+struct orphan {
+    int (*takes)(void);
+    int (*waits)(void);
+    const char *what;
+};
+
+static const struct orphan orphans[] = {
+    {takes_mutex, mutex_in_time, "weft: mutex 0x"},
+    {takes_to_write, read_in_time, "weft: read-write lock 0x"},
+    {enters, once_in_time, "weft: once 0x"},
+    {enters_cell, cell_in_time, "weft: once 0x"},
+#ifdef WEFT_DEBUG
+    {takes_to_read, write_in_time, "weft: read-write lock 0x"},
+#endif
+};
 
 static void outlives_its_holder(void *arg)
 {
+    const struct orphan *orphan = arg;
+    int (*takes)(void) = orphan->takes;
+    int (*waits)(void) = orphan->waits;
     struct crew crew;
     int r = 1;
-    bool reads = arg != NULL;
     crew_start(&crew, 1);
-    if (weft_join(reads ? weft_go(takes_to_write) : weft_go(takes_mutex), NULL) < 0) _exit(3);
-    if (weft_join(reads ? weft_go(rwlock_in_time) : weft_go(mutex_in_time), &r) < 0) _exit(4);
+    if (weft_join(weft_go(takes), NULL) < 0) _exit(3);
+    if (weft_join(weft_go(waits), &r) < 0) _exit(4);
     _exit(r == -ETIME ? 9 : 5);
 }
 
@@ -429,13 +628,13 @@ TEST(sync_misuse_a_lock_of_one_that_has_ended_is_reported)
 {
     places = mmap(NULL, sizeof(*places), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT(places != MAP_FAILED);
-    for (int reads = 0; reads < 2; reads++) {
-        struct death d = death_of(outlives_its_holder, reads ? &places : NULL);
-        if (d.code != 9 || !strstr(d.said, reads ? "weft: read-write lock 0x" : "weft: mutex 0x") ||
+    for (size_t i = 0; i < sizeof(orphans) / sizeof(orphans[0]); i++) {
+        struct death d = death_of(outlives_its_holder, (void *)(uintptr_t)&orphans[i]);
+        if (d.code != 9 || !strstr(d.said, orphans[i].what) ||
             !names(d.said, ", which has ended, since ", places->taken))
             ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
 #ifdef WEFT_DEBUG /* the block is not used again so soon */
-        ASSERT(strstr(d.said, reads ? "task 'takes_to_write'" : "task 'takes_mutex'"));
+        ASSERT(strstr(d.said, "task 'takes' (spawned at "));
 #endif
     }
     munmap(places, sizeof(*places));

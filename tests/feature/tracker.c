@@ -246,7 +246,9 @@ TEST(tracker_misuse_is_named)
 {
     struct death d = death_of(done_while_counting, NULL);
     ASSERT_EQ(d.signal, SIGABRT);
-    ASSERT(strstr(d.said, "tasks_counted_by_the_tracker"));
+    ASSERT(strstr(d.said, "weft: a tracker that still counts is ended by a thread at "));
+    ASSERT(strstr(d.said, "tracker.c:"));
     d = death_of(left_twice, NULL);
     ASSERT_EQ(d.signal, SIGABRT);
+    ASSERT(strstr(d.said, "weft: a tracker is left once more than it was entered by a thread at "));
 }

@@ -10,6 +10,11 @@ static weft_once *the_once;
 static int made;
 static unsigned fails; /* so many times it fails */
 
+weft_time weft_now(void)
+{
+    return 0;
+}
+
 enum { HONEST, SWALLOWS_ITS_TURN, FAILS_IN_SILENCE };
 
 static void leaves(bool done)

@@ -64,6 +64,20 @@ TEST(spent_second_spender_is_named)
     ASSERT(strstr(d.said, "weft: two: the handle of task 'name' (spawned at file:7)"));
 }
 
+/* Its own name, as long as it lives: behind that the name may be gone. */
+TEST(spent_second_spender_is_told_the_name_that_was_given)
+{
+    static const struct weft_site site = {.name = "name", .file = "file", .line = 7};
+    struct weft__ext ext = {.name = "own"};
+    struct weft_task task = {.site = &site, .ext = &ext};
+    weft__state_init(&task, 2);
+    struct death d = death_of(spend_twice, &task);
+    ASSERT(strstr(d.said, "weft: two: the handle of task 'own' (spawned at file:7)"));
+    fetch_or_relaxed(&task.state, WEFT__STATE_COMPLETE); /* relaxed: there is one thread */
+    d = death_of(spend_twice, &task);
+    ASSERT(strstr(d.said, "weft: two: the handle of task 'name' (spawned at file:7)"));
+}
+
 TEST(spent_free_block_is_told_without_a_name)
 {
     struct weft_task task = {.site = NULL};

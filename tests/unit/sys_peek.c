@@ -58,6 +58,12 @@ TEST(peek_over_an_edge_is_efault)
     ASSERT_EQ(weft__peek(two, seen, 2 * page), -EFAULT);
     ASSERT_EQ(weft__peek(two + page - 1, seen, 2), -EFAULT);
     ASSERT_OK(weft__peek(two + page - 1, seen, 1));
+    ASSERT_EQ(weft__peek_text(two + page - 3, seen, 9), -EFAULT);
+    ASSERT_OK(weft__peek_text(two + page - 3, seen, 3)); /* cut before the edge */
+    ASSERT_STR(seen, "xx");
+    two[page - 1] = '\0';
+    ASSERT_OK(weft__peek_text(two + page - 3, seen, 9));
+    ASSERT_STR(seen, "xx");
     ASSERT_OK(weft__mem_unmap(two, 2 * page));
     ASSERT_EQ(weft__peek(two, seen, 1), -EFAULT);
     free(seen);

@@ -285,6 +285,14 @@ TEST(call_inside_a_tasks_poll_is_refused)
     assert_refused(poll_in_a_task, "weft: task 'stackless' (spawned at frame.c:17) ");
 }
 
+TEST(call_inside_a_poll_is_refused_by_the_name_that_the_task_was_given)
+{
+    struct weft__ext ext = {.name = "own"};
+    task.ext = &ext;
+    assert_refused(poll_in_a_task, "weft: task 'own' (spawned at frame.c:17) ");
+    task.ext = NULL;
+}
+
 TEST(call_inside_a_threads_poll_is_refused)
 {
     assert_refused(poll_on_a_thread, "weft: a thread ");

@@ -54,6 +54,16 @@ TEST(lent_and_not_joined)
     }
 }
 
+TEST(lent_and_not_joined_by_one_with_a_name)
+{
+    struct weft__ext ext = {.name = "own"};
+    task.ext = &ext;
+    struct death d = death_of(dies, (void *)1024);
+    task.ext = NULL;
+    ASSERT_EQ(d.signal, SIGABRT);
+    ASSERT(strstr(d.said, "task 'own' (spawned at owner.c:7) ends with a scope"));
+}
+
 /* One that was never joined, whose memory is another's by now; and more than the table has room for. */
 TEST(lent_and_lost)
 {
