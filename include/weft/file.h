@@ -82,6 +82,15 @@ WEFT_API int weft_file_fd(const weft_file *file);
 /* As an offset: where the file stands, which moves on; one task at a time, or nobody knows in which order. */
 #define WEFT_FILE_HERE (-1)
 
+/* The file as a stream (stream.h), for buffers and lines, codecs and copies. It reads and writes at WEFT_FILE_HERE; a way that the file was not opened for is -EBADF, weft_shutdown
+ * -EOPNOTSUPP, and a read of nothing more is the end: who writes behind it can be read then. One reads and one writes at a time, else -EBUSY; given up, they
+ * have done nothing, as of any stream. weft_close lets the file go, too. It may be called while others use it: what they have begun is done, and what would follow
+ * answers -EBADF. Takes the file if it succeeds. For a FIFO or terminal: weft_stream_of_fd, which keeps no thread waiting. Context: anywhere.
+ * Returns 0; -ENOMEM; -EINVAL: NULL. */
+typedef struct weft_stream weft_stream;
+WEFT_API int weft_stream_of_file(weft_file *file, weft_stream **into)
+    __attribute__((warn_unused_result));
+
 /* Read up to `bytes` at `offset`. Returns how many, perhaps fewer; 0 at the end of the file. */
 WEFT_API ssize_t weft__file_read(weft_file *file, void *into, size_t bytes, int64_t offset)
     __attribute__((warn_unused_result));

@@ -152,6 +152,7 @@ enum weft_sock_option {
     WEFT_SOCK_REUSE_PORT,    /* 0, 1 */
     WEFT_SOCK_RECV_BYTES,    /* of the kernel's buffer; it answers twice what was asked for */
     WEFT_SOCK_SEND_BYTES,
+    WEFT_SOCK_TOS, /* 0 to 255: the type of service (IPv4), the traffic class (IPv6); of TCP the kernel keeps the lowest two bits, ECN */
 };
 
 /* Context: anywhere. Return 0; -ENOTSOCK, -EOPNOTSUPP, -ENOPROTOOPT: it has no such option; -EINVAL. */

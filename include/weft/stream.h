@@ -204,7 +204,7 @@ WEFT_API int weft_pipe(weft_stream **reader, weft_stream **writer);
 
 /* A stream of a descriptor that the program has: a terminal, a FIFO, a pipe, a connected stream socket. Takes fd if it succeeds, and
  * makes it non-blocking, for all who share its open file. Context: anywhere.
- * Returns 0; -EPERM: a plain file or directory, which is always ready and may block all the same: a job for weft_blocking; -EPROTOTYPE: a socket
+ * Returns 0; -EPERM: a plain file or directory, which is always ready and may block all the same: weft_stream_of_file (file.h); -EPROTOTYPE: a socket
  * whose messages have ends; -EBADF; else as weft_pipe. */
 WEFT_API int weft_stream_of_fd(int fd, weft_stream **into);
 

@@ -161,6 +161,7 @@ enum weft_udp_option {
     WEFT_UDP_MULTICAST_LOOP, /* 0, 1: this machine, too, receives what it sends to groups; 1 by default */
     WEFT_UDP_RECV_BYTES, /* of the kernel's buffer; it answers twice what was asked for */
     WEFT_UDP_SEND_BYTES,
+    WEFT_UDP_TOS, /* 0 to 255: the type of service (IPv4), the traffic class (IPv6) */
 };
 
 /* Context: anywhere. Return 0; -EINVAL. */

@@ -4,8 +4,7 @@
  *
  *     OPENED ANEW   a stream on a descriptor like any other (fdstream.h)
  *     SHARED        another number of the same open file, in a slot; each try is a call that does not wait
- *     FILE          the kernel has no readiness for it: an open file (weft/file.h), whose operation lies in the stream, as it has no room in
- *                   struct weft_io; a seat for each direction
+ *     FILE          the kernel has no readiness for it: a stream over an open file (filestream.h)
  * Rejected: to make the descriptors non-blocking (whoever shares them finds -EAGAIN, also when this program has ended); a thread that sits in
  * read(2) (it cannot be called back, so the runtime's stop would wait for the next key).
  *
@@ -13,15 +12,13 @@
  */
 #include <weft/stdio.h>
 
-#include "base/alloc.h"
 #include "driver/op.h"
 #include "io/fdstream.h"
+#include "io/filestream.h"
 #include "io/list.h"
 #include "io/piece.h"
 #include "sys/fd.h"
 #include "sys/stdio.h"
-
-#include <weft/file.h>
 
 /* ---- shared ---- */
 
@@ -104,110 +101,6 @@ static const weft_stream_ops shared_tables[2] = {
     {"stdio", weft__piece_cannot, shared_write, weft__piece_cannot_shut, shared_close, shared_fd},
 };
 
-/* ---- a file ---- */
-
-struct file_stream {
-    weft_stream face;
-    weft_file *file;
-    struct weft__seat seat; /* of the direction that it has; guards the rest */
-    struct weft_file_read read;
-    struct weft_file_write write;
-};
-
-static struct file_stream *file_of(weft_stream *stream)
-{
-    return (struct file_stream *)(void *)stream;
-}
-
-/* A word of the operation's room says that it has begun. */
-static bool begins(struct weft_io *io)
-{
-    bool first = !io->weft__io[0];
-    io->weft__io[0] = io;
-    return first;
-}
-
-static weft_poll file_read_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
-                               weft_cx *cx, ssize_t *got)
-{
-    struct file_stream *f = file_of(stream);
-    if (begins(io))
-        f->read = (struct weft_file_read){.file = f->file,
-                                          .into = piece->iov_base,
-                                          .bytes = piece->iov_len,
-                                          .offset = WEFT_FILE_HERE};
-    weft_poll answer = weft_file_read_poll(&f->read, cx);
-    *got = f->read.ret;
-    return answer;
-}
-
-static weft_poll file_write_one(weft_stream *stream, struct weft_io *io, const struct iovec *piece,
-                                weft_cx *cx, ssize_t *got)
-{
-    struct file_stream *f = file_of(stream);
-    if (begins(io))
-        f->write = (struct weft_file_write){.file = f->file,
-                                            .from = piece->iov_base,
-                                            .bytes = piece->iov_len,
-                                            .offset = WEFT_FILE_HERE};
-    weft_poll answer = weft_file_write_poll(&f->write, cx);
-    *got = f->write.ret;
-    return answer;
-}
-
-/* A look brings nothing: what a file has is not known without a thread that may wait for it. */
-static weft_poll by_pieces(const struct weft__pieces *p, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    return cx->probe ? WEFT_PENDING : weft__pieces_poll(p, cx, ret, done);
-}
-
-static weft_poll file_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
-                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    struct weft__pieces p = {stream, io, iov, count, flags, &file_of(stream)->seat, file_read_one};
-    return by_pieces(&p, cx, ret, done);
-}
-
-static weft_poll file_write(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
-                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
-{
-    struct weft__pieces p = {stream, io, iov, count, flags, &file_of(stream)->seat, file_write_one};
-    return by_pieces(&p, cx, ret, done);
-}
-
-static void file_close(weft_stream *stream)
-{
-    struct file_stream *f = file_of(stream);
-    weft_assert(weft__seat_is_free(&f->seat)); /* nobody uses what is closed */
-    weft_file_close(f->file);
-    weft__free(f);
-}
-
-static int file_fd(weft_stream *stream)
-{
-    return weft_file_fd(file_of(stream)->file);
-}
-
-static const weft_stream_ops file_tables[2] = {
-    {"stdio", file_read, weft__piece_cannot, weft__piece_cannot_shut, file_close, file_fd},
-    {"stdio", weft__piece_cannot, file_write, weft__piece_cannot_shut, file_close, file_fd},
-};
-
-/* Takes fd if it succeeds. */
-static int open_file(int fd, bool writes, weft_stream **into)
-{
-    struct file_stream *f = weft__alloc(sizeof(*f));
-    if (!f) return -ENOMEM;
-    int r = weft_file_of(fd, &f->file);
-    if (r < 0) {
-        weft__free(f);
-        return r;
-    }
-    f->face.ops = &file_tables[writes];
-    *into = &f->face;
-    return 0;
-}
-
 /* ---- which ---- */
 
 static int open_anew(struct weft__port *port, int number, bool writes, weft_stream **into)
@@ -231,7 +124,9 @@ static int open_shared(struct weft__port *port, int number, bool writes, weft_st
         (*into)->ops = &shared_tables[writes];
         return 0;
     }
-    if (r == -EPERM) r = open_file(fd, writes, into);
+    if (r == -EPERM)
+        r = weft__filestream_of_fd(fd, writes ? WEFT__FILESTREAM_WRITER : WEFT__FILESTREAM_READER,
+                                   into);
     if (r < 0) weft__fd_close(fd);
     return r;
 }

@@ -54,6 +54,7 @@ static const enum weft__socket_option options[] = {
     [WEFT_SOCK_REUSE_PORT] = WEFT__SOCKET_REUSEPORT,
     [WEFT_SOCK_RECV_BYTES] = WEFT__SOCKET_RECVBUF,
     [WEFT_SOCK_SEND_BYTES] = WEFT__SOCKET_SENDBUF,
+    [WEFT_SOCK_TOS] = WEFT__SOCKET_TOS,
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 

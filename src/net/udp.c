@@ -256,28 +256,30 @@ static const enum weft__packet_option options[] = {
 };
 
 /* Those of all sockets. */
-static bool is_buffer(enum weft_udp_option option)
+static bool is_common(enum weft_udp_option option)
 {
-    return option == WEFT_UDP_RECV_BYTES || option == WEFT_UDP_SEND_BYTES;
+    return option >= WEFT_UDP_RECV_BYTES;
 }
 
-static enum weft__socket_option buffer_of(enum weft_udp_option option)
+static enum weft__socket_option common_of(enum weft_udp_option option)
 {
-    return option == WEFT_UDP_RECV_BYTES ? WEFT__SOCKET_RECVBUF : WEFT__SOCKET_SENDBUF;
+    static const enum weft__socket_option common[] = {WEFT__SOCKET_RECVBUF, WEFT__SOCKET_SENDBUF,
+                                                      WEFT__SOCKET_TOS};
+    return common[option - WEFT_UDP_RECV_BYTES];
 }
 
 int weft_udp_set(weft_udp *udp, enum weft_udp_option option, int value)
 {
-    if (!udp || (unsigned)option > WEFT_UDP_SEND_BYTES) return -EINVAL;
+    if (!udp || (unsigned)option > WEFT_UDP_TOS) return -EINVAL;
     int fd = slot_of(udp)->fd;
-    return is_buffer(option) ? weft__socket_set(fd, buffer_of(option), value)
+    return is_common(option) ? weft__socket_set(fd, common_of(option), value)
                              : weft__packet_set(fd, options[option], value);
 }
 
 int weft_udp_get(const weft_udp *udp, enum weft_udp_option option, int *into)
 {
-    if (!udp || !into || (unsigned)option > WEFT_UDP_SEND_BYTES) return -EINVAL;
+    if (!udp || !into || (unsigned)option > WEFT_UDP_TOS) return -EINVAL;
     int fd = slot_of(udp)->fd;
-    return is_buffer(option) ? weft__socket_get(fd, buffer_of(option), into)
+    return is_common(option) ? weft__socket_get(fd, common_of(option), into)
                              : weft__packet_get(fd, options[option], into);
 }

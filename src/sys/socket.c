@@ -150,8 +150,41 @@ static const struct {
     [WEFT__SOCKET_V6ONLY] = {IPPROTO_IPV6, IPV6_V6ONLY},
 };
 
+/* Of IPv6 it has another name. */
+static bool is_v6(int fd)
+{
+    int family = 0;
+    return about(fd, SO_DOMAIN, &family) == 0 && family == AF_INET6;
+}
+
+/* A socket of IPv6 may speak to IPv4, too, and those packets go by IPv4's option: it gets both. */
+static int set_tos(int fd, int value)
+{
+    if (value < 0 || value > 255) return -EINVAL;
+    int r = 0;
+    if (is_v6(fd))
+        r = (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT,
+                              setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &value, sizeof(value)));
+    if (r < 0) return r;
+    return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT,
+                             setsockopt(fd, IPPROTO_IP, IP_TOS, &value, sizeof(value)));
+}
+
+static int get_tos(int fd, int *into)
+{
+    int value = 0;
+    socklen_t bytes = sizeof(value);
+    bool v6 = is_v6(fd);
+    int r = (int)WEFT__ANSWER(
+        WEFT__FAULT_SOCKOPT,
+        getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &value, &bytes));
+    if (r == 0) *into = value;
+    return r;
+}
+
 int weft__socket_set(int fd, enum weft__socket_option option, int value)
 {
+    if (option == WEFT__SOCKET_TOS) return set_tos(fd, value);
     struct linger linger = {.l_onoff = value >= 0, .l_linger = value < 0 ? 0 : value};
     bool lingers = option == WEFT__SOCKET_LINGER;
     const void *from = lingers ? (const void *)&linger : &value;
@@ -162,6 +195,7 @@ int weft__socket_set(int fd, enum weft__socket_option option, int value)
 
 int weft__socket_get(int fd, enum weft__socket_option option, int *into)
 {
+    if (option == WEFT__SOCKET_TOS) return get_tos(fd, into);
     struct linger linger = {0};
     int value = 0;
     bool lingers = option == WEFT__SOCKET_LINGER;

@@ -102,6 +102,7 @@ enum weft__socket_option {
     WEFT__SOCKET_RECVBUF,   /* bytes */
     WEFT__SOCKET_SENDBUF,   /* bytes */
     WEFT__SOCKET_V6ONLY,    /* 0, 1 */
+    WEFT__SOCKET_TOS,       /* 0 to 255, of either family */
 };
 
 /* Returns 0; -ENOTSOCK; -EOPNOTSUPP; -ENOPROTOOPT: this socket has no such option; -EINVAL. */

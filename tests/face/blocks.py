@@ -171,7 +171,7 @@ SERVED["weft_buf *b;"] = {
         ("r = weft_copy_bidirectional",
          "int64_t carries(weft_stream *client, weft_stream *server, weft_file *file);\n"
          "int64_t carries(weft_stream *client, weft_stream *server, weft_file *file) {\n"
-         "int r; int64_t n; uint64_t up, down; char *text; size_t len;\n",
+         "int r; int64_t n; uint64_t up, down; char *text; size_t len; weft_stream *in, *out, *log;\n",
          "\nweft_free(text); return r < 0 ? r : n; }\n"),
     ],
 }

@@ -374,6 +374,43 @@ TEST(net_options_and_addresses)
     crew_each(options);
 }
 
+/* Of both families; a Unix socket has none. */
+static void has_a_tos(struct crew *crew)
+{
+    static const char *const addresses[] = {"127.0.0.1:0", "[::1]:0"};
+    weft_stream *a, *b;
+    int value = 0;
+    (void)crew;
+    for (int i = 0; i < 2; i++) {
+        weft_listener *l;
+        char text[WEFT_ADDR_TEXT];
+        int r = weft_tcp_listen(addresses[i], &l);
+        if (i == 1 && (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT)) continue; /* no IPv6 here */
+        ASSERT_OK(r);
+        (void)weft_listener_print(l, text, sizeof text);
+        ASSERT_OK(weft_tcp_connect(text, &a));
+        ASSERT_OK(weft_sock_get(a, WEFT_SOCK_TOS, &value));
+        ASSERT_EQ(value, 0);
+        ASSERT_OK(weft_sock_set(a, WEFT_SOCK_TOS, 0x10));
+        ASSERT_OK(weft_sock_get(a, WEFT_SOCK_TOS, &value));
+        ASSERT_EQ(value, 0x10);
+        ASSERT_EQ(weft_sock_set(a, WEFT_SOCK_TOS, 256), -EINVAL);
+        ASSERT_EQ(weft_sock_set(a, WEFT_SOCK_TOS, -1), -EINVAL);
+        weft_close(a);
+        weft_close(l);
+    }
+    ASSERT_OK(weft_unix_pair(&a, &b));
+    ASSERT_EQ(weft_sock_set(a, WEFT_SOCK_TOS, 0x10), -EOPNOTSUPP);
+    ASSERT_EQ(weft_sock_get(a, WEFT_SOCK_TOS, &value), -EOPNOTSUPP);
+    weft_close(a);
+    weft_close(b);
+}
+
+TEST(net_sockets_have_a_type_of_service)
+{
+    crew_each(has_a_tos);
+}
+
 /* ---- Unix ---- */
 
 static void unix_by(const char *path)

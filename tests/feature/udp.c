@@ -402,6 +402,10 @@ static void has_options(struct crew *crew)
         ASSERT_OK(weft_udp_set(u, WEFT_UDP_RECV_BYTES, 20000));
         ASSERT_OK(weft_udp_get(u, WEFT_UDP_RECV_BYTES, &value));
         ASSERT_EQ(value, 40000);
+        ASSERT_OK(weft_udp_set(u, WEFT_UDP_TOS, 0x10));
+        ASSERT_OK(weft_udp_get(u, WEFT_UDP_TOS, &value));
+        ASSERT_EQ(value, 0x10);
+        ASSERT_EQ(weft_udp_set(u, WEFT_UDP_TOS, 256), -EINVAL);
         ASSERT_EQ(weft_udp_get(u, WEFT_UDP_TTL, NULL), -EINVAL);
         ASSERT_EQ(weft_udp_can(NULL, WEFT_UDP_MERGES), -EINVAL);
         weft_close(u);

@@ -109,7 +109,11 @@ TEST(socket_options_come_back)
         ASSERT_OK(weft__socket_get(fds[0], set[i].option, &value));
         ASSERT_EQ(value, set[i].value);
     }
+    ASSERT_OK(weft__socket_set(fds[0], WEFT__SOCKET_TOS, 0x10));
+    ASSERT_OK(weft__socket_get(fds[0], WEFT__SOCKET_TOS, &value));
+    ASSERT_EQ(value, 0x10);
     ASSERT_EQ(weft__socket_set(1000, WEFT__SOCKET_NODELAY, 1), -EBADF);
+    ASSERT_EQ(weft__socket_set(1000, WEFT__SOCKET_TOS, 1), -EBADF);
     close_both(fds);
     ASSERT_OK(weft__socket_pair(fds));
     ASSERT_EQ(weft__socket_set(fds[0], WEFT__SOCKET_NODELAY, 1), -EOPNOTSUPP);
