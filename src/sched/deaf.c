@@ -5,8 +5,10 @@
 #include "sched/deaf.h"
 
 #include "sched/sched.h"
+#include "sched/snapshot.h"
 #include "sync/kin.h"
 #include "sys/clock.h"
+#include "sys/peek.h"
 
 #include <stdio.h>
 
@@ -22,6 +24,11 @@ void weft__deaf_init(struct weft__deaf *deaf)
 {
     *deaf = (struct weft__deaf){.after_ns = AFTER_NS};
     weft__lock_init(&deaf->lock, WEFT__RANK_SLAB);
+}
+
+static int64_t after_of(const struct weft__deaf *deaf)
+{
+    return load_relaxed(&deaf->after_ns); /* relaxed: a number; tests change it */
 }
 
 /* Its record, or that of whom nobody has seen for longest. Holds: the lock. */
@@ -40,7 +47,7 @@ static struct weft__deaf_task *record_of(struct weft__deaf *deaf, uint64_t id)
 static int64_t follow(struct weft__deaf *deaf, uint64_t id, int64_t now)
 {
     struct weft__deaf_task *it = record_of(deaf, id);
-    if (it->id != id || now - it->last_ns > deaf->after_ns / PAUSE_PART) {
+    if (it->id != id || now - it->last_ns > after_of(deaf) / PAUSE_PART) {
         it->id = id;
         it->since_ns = now;
     }
@@ -75,7 +82,7 @@ void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task)
 
     weft__lock_take(&deaf->lock);
     int64_t for_ns = follow(deaf, weft_task_id(task), now);
-    bool name_it = for_ns >= deaf->after_ns && first_of(deaf, site);
+    bool name_it = for_ns >= after_of(deaf) && first_of(deaf, site);
     weft__lock_drop(&deaf->lock);
     if (!name_it) return;
     char scope[SCOPE_BYTES];
@@ -84,4 +91,60 @@ void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task)
         "weft: task '%s' (spawned at %s:%u%s) was told to stop, and goes on: for %lld ms it has not looked at what its waits answer\n",
         weft__name_of(task), site->file, site->line, scope_text(scope, task),
         (long long)(for_ns / 1000000));
+}
+
+/* ---- a poll that does not end ---- */
+
+/* Whom the worker polls, and its state, by who may read neither: NULL: nobody, or it cannot be seen. */
+static const struct weft_task *running(struct weft__worker *w, uint64_t *state)
+{
+    const struct weft__here *here;
+    const struct weft_task *task;
+
+    if (weft__peek(&w->here, &here, sizeof(here)) < 0 || !here) return NULL;
+    if (weft__peek(&here->task, &task, sizeof(task)) < 0 || !task) return NULL;
+    return weft__peek((const void *)&task->state, state, sizeof(*state)) < 0 ? NULL : task;
+}
+
+static bool still_there(struct weft__worker *w, uint64_t polls)
+{
+    return load_relaxed(&w->counts.polls) == polls; /* relaxed: a count, behind system calls */
+}
+
+/* True: there is no more to say of this poll. */
+static bool name_poll(struct weft__deaf *deaf, struct weft__worker *w, uint64_t polls,
+                      const struct weft_task *task, uint64_t state, int64_t for_ns)
+{
+    struct weft__snapshot s;
+    char scope[WEFT__SNAPSHOT_SCOPE_TEXT];
+
+    if (weft__snapshot_take_far(task, state, &s) < 0 || !still_there(w, polls)) return false;
+    weft__lock_take(&deaf->lock);
+    bool name_it = first_of(deaf, s.site_at);
+    weft__lock_drop(&deaf->lock);
+    if (name_it)
+        fprintf(
+            stderr,
+            "weft: task '%s' (spawned at %s:%u%s) was told to stop, and goes on: for %lld ms it has not come back from its poll\n",
+            s.name, s.file, s.site.line, weft__snapshot_scope(&s, scope),
+            (long long)(for_ns / 1000000));
+    return true;
+}
+
+void weft__deaf_look(struct weft__deaf *deaf, struct weft__worker *w, uint64_t polls, int64_t now)
+{
+    struct weft__deaf_poll *it = &w->poll;
+    int64_t after_ns = after_of(deaf);
+    uint64_t state = 0;
+
+    if (it->polls != polls)
+        *it = (struct weft__deaf_poll){.polls = polls, .look_ns = now + after_ns / PAUSE_PART};
+    if (now < it->look_ns) return;
+    it->look_ns = now + after_ns / PAUSE_PART;
+    const struct weft_task *task = running(w, &state);
+    bool told = task && (state & WEFT__STATE_CANCELLED) && !(state & WEFT__STATE_COMPLETE);
+    if (!told) it->told_ns = 0;
+    if (told && it->told_ns == 0) it->told_ns = now;
+    if (!told || now - it->told_ns < after_ns) return;
+    if (name_poll(deaf, w, polls, task, state, now - it->told_ns)) it->look_ns = INT64_MAX;
 }

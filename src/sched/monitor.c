@@ -21,11 +21,12 @@ static struct weft__look look_at(struct weft__worker *w)
 }
 
 /* True: it stands still, and may be robbed from now on. */
-static bool judge(struct weft__worker *w)
+static bool judge(struct weft__worker *w, int64_t at)
 {
     struct weft__look now = look_at(w);
     bool still = weft__look_stands_still(&w->seen, &now);
     w->seen = now;
+    weft__deaf_look(&w->rt->deaf, w, now.polls, at);
     if (still) {
         weft__leave_give(&w->leave, now.polls);
     } else {
@@ -38,8 +39,9 @@ static bool judge(struct weft__worker *w)
 static uint32_t look_round(struct weft_rt *rt)
 {
     uint32_t still = 0;
+    int64_t at = weft__clock_now();
     for (uint32_t i = 0; i < rt->worker_count; i++)
-        still += judge(&rt->workers[i]);
+        still += judge(&rt->workers[i], at);
     /* What was only requeued to a shared queue told nobody, and its worker may be stuck by now. */
     bool waiting = !weft__inject_idle(&rt->background) || !weft__inject_idle(&rt->inject);
     if (still > 0 || waiting) weft__rt_unpark(rt, weft__idle_submit(&rt->idle));

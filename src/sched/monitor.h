@@ -11,6 +11,8 @@
  * It helps as far as there is somebody who has nothing to do. If all others are busy the leave
  * stands until one runs dry; if all stand still, nothing happens until one comes back.
  *
+ * It also names a task that was told to stop and does not come back from its poll (deaf.h).
+ *
  * Before it sleeps too it gives the pages of free stacks back, all but a few, as long as nobody wakes.
  * Where there is no monitor, a worker that has slept for a second does so (find.c).
  *

@@ -78,6 +78,7 @@ struct weft__worker {
     /* -- the monitor writes, thieves look at the first -- */
     WEFT__CACHE_ALIGNED struct weft__leave leave; /* to take what is lone here too */
     struct weft__look seen;         /* at the monitor's last look */
+    struct weft__deaf_poll poll;    /* as the monitor has seen it */
 
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;

@@ -36,9 +36,11 @@ struct sweep {
 static bool name_it(const struct weft_task *task, uint64_t state)
 {
     struct weft__snapshot s;
+    char scope[WEFT__SNAPSHOT_SCOPE_TEXT];
     int r = weft__snapshot_take(task, state, &s);
     if (r == 0) {
-        fprintf(stderr, "weft: task '%s' (spawned at %s:%u) does not stop\n", s.name, s.file, s.site.line);
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u%s) does not stop\n", s.name, s.file,
+                s.site.line, weft__snapshot_scope(&s, scope));
     } else if (r != -ESRCH) {
         fprintf(stderr, "weft: a task does not stop; its name cannot be read: %s\n", weft__err_name(r));
     }

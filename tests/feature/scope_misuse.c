@@ -147,6 +147,92 @@ TEST(scope_of_a_deaf_child_is_named)
     ASSERT(strstr(line, "was told to stop, and goes on"));
 }
 
+/* One that does not come back from its poll hears nothing, and is seen by the monitor. */
+static int spins(void)
+{
+    while (!load_relaxed(&gate))
+        sched_yield();
+    return 0;
+}
+
+struct spins_stackless {
+    WEFT_FRAME(int);
+};
+static weft_async(spins_stackless)
+{
+    weft_begin;
+    weft_return(spins());
+    weft_end;
+}
+
+static void around_one_in_its_poll(void *stackless)
+{
+    struct crew crew;
+    store_relaxed(&gate, false);
+    crew_start(&crew, 2);
+    crew.rt->deaf.after_ns = weft_ms(5);
+    WEFT_SCOPE(s)
+    {
+        for (int i = 0; i < 2; i++) { /* both of the same place, which is named once */
+            if (stackless) {
+                ASSERT_OK(weft_spawn_in_as(s, (.name = "spinner"), spins_stackless));
+            } else {
+                ASSERT_OK(weft_go_in_as(s, (.name = "spinner"), spins));
+            }
+        }
+        weft_scope_cancel(s);
+        while (!somebody_was_named(crew.rt))
+            sched_yield();
+        store_relaxed(&gate, true);
+    }
+    crew_stop(&crew);
+}
+
+TEST(scope_of_a_child_that_stays_in_its_poll_is_named)
+{
+    for (int stackless = 0; stackless < 2; stackless++) {
+        struct death d = death_of(around_one_in_its_poll, stackless ? &gate : NULL);
+        ASSERT_EQ(d.signal, 0);
+        ASSERT_EQ(d.code, 0);
+        const char *line = strstr(d.said, "weft: task 'spinner' (spawned at ");
+        ASSERT(line);
+        ASSERT(strstr(line, "scope_misuse.c:"));
+        ASSERT(strstr(line, ", in the scope of "));
+        ASSERT(strstr(line, "was told to stop, and goes on: for "));
+        ASSERT(strstr(line, " ms it has not come back from its poll\n"));
+        ASSERT(!strstr(line + 1, "weft: task 'spinner'")); /* once */
+    }
+}
+
+/* A poll that lasts is nobody's business, unless it was told to stop and lasts on. */
+static void around_one_that_was_not_told(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    store_relaxed(&gate, false);
+    crew_start(&crew, 2);
+    crew.rt->deaf.after_ns = weft_ms(1);
+    weft_task *task = weft_go(spins);
+    weft_task *told = weft_go_as((.name = "told"), spins);
+    weft_cancel(told);
+    while (!somebody_was_named(crew.rt)) /* the monitor has looked at both as often */
+        sched_yield();
+    store_relaxed(&gate, true);
+    ASSERT_OK(weft_join(task, NULL));
+    ASSERT_OK(weft_join(told, NULL));
+    crew_stop(&crew);
+}
+
+TEST(scope_less_poll_that_lasts_is_named_only_if_it_was_told)
+{
+    struct death d = death_of(around_one_that_was_not_told, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT(strstr(d.said, "weft: task 'told' (spawned at "));
+    ASSERT(!strstr(d.said, "weft: task 'spins'"));
+    ASSERT(!strstr(d.said, ", in the scope of "));
+}
+
 /* A child that cannot be stopped for a while costs nothing: its scope's end sleeps. */
 static _Atomic bool let_go;
 

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "crew.h"
 #include "sched/sched.h"
+#include "sync/kin.h"
 #include "sys/mem.h"
 #include "sys/peek.h"
 #include "test.h"
@@ -113,6 +114,45 @@ TEST(snapshot_cuts_long_names_and_reads_to_the_last_byte_of_a_page)
     ASSERT_EQ(strlen(s.name), WEFT__SNAPSHOT_TEXT - 1);
     ASSERT_STR(s.file, "file");
     ASSERT_OK(weft__mem_unmap(pages, 4096));
+}
+
+TEST(snapshot_tells_the_scope_if_there_is_one)
+{
+    static const struct weft_site site = {.name = "name", .file = "file"};
+    struct weft__kin kin = {.lent = {.file = "scope.c", .line = 42}};
+    struct weft_task task;
+    struct weft__snapshot s;
+    char text[WEFT__SNAPSHOT_SCOPE_TEXT];
+    skip_where_filtered();
+    set_up(&task, &site);
+    ASSERT_OK(weft__snapshot_take(&task, weft__state_look(&task), &s));
+    ASSERT_STR(weft__snapshot_scope(&s, text), "");
+    task.scope = (uintptr_t)&kin;
+    ASSERT_OK(weft__snapshot_take(&task, weft__state_look(&task), &s));
+    ASSERT_STR(weft__snapshot_scope(&s, text), ", in the scope of scope.c:42");
+    task.scope = 16; /* it cannot be read */
+    ASSERT_OK(weft__snapshot_take(&task, weft__state_look(&task), &s));
+    ASSERT_STR(weft__snapshot_scope(&s, text), "");
+}
+
+/* Nothing of it is read but by a copy. */
+TEST(snapshot_of_a_task_whose_block_may_be_gone)
+{
+    static const struct weft_site site = {.name = "name", .file = "file"};
+    struct weft__snapshot s;
+    void *page;
+    skip_where_filtered();
+    ASSERT_OK(weft__mem_map(4096, &page));
+    struct weft_task *task = page;
+    set_up(task, &site);
+    uint64_t state = weft__state_look(task);
+    ASSERT_OK(weft__snapshot_take_far(task, state, &s));
+    ASSERT_STR(s.name, "name");
+    ASSERT_PTR(s.site_at, &site);
+    ASSERT_EQ(weft__snapshot_take_far(task, state + (UINT64_C(1) << WEFT__STATE_GEN_SHIFT), &s),
+              -ESRCH);
+    ASSERT_OK(weft__mem_unmap(page, 4096));
+    ASSERT_EQ(weft__snapshot_take_far(task, state, &s), -ESRCH);
 }
 
 #if defined(WEFT_FAULTS)

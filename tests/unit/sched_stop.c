@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <weft/scope.h>
 
 static struct weft_rt *rt_of_one(void)
 {
@@ -171,6 +172,33 @@ static void times_out(void *unused)
     if (weft__stop_tasks(rt, 0) != -ETIME) _exit(2);
     if (load_relaxed(&rt->stage) != WEFT__CLOSING) _exit(3);
     _exit(weft_done(one) || weft_done(two) ? 4 : 0);
+}
+
+static void times_out_in_a_scope(void *unused)
+{
+    struct weft_rt *rt = rt_of_one();
+    _Atomic uint32_t told = 0;
+    (void)unused;
+    store_relaxed(&stubborn_ends, false);
+    WEFT_SCOPE(s)
+    {
+        if (weft_spawn_in_as(s, (.rt = rt), stubborn, .told = &told) < 0) _exit(2);
+        if (weft__stop_tasks(rt, 0) != -ETIME) _exit(3);
+        _exit(0);
+    }
+}
+
+TEST(stop_names_the_scope_whose_child_does_not_stop)
+{
+    struct death d = death_of(times_out_in_a_scope, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    const char *line = strstr(d.said, "task 'stubborn' (spawned at ");
+    ASSERT(line);
+    const char *scope = strstr(line, ", in the scope of ");
+    ASSERT(scope);
+    ASSERT(strstr(scope, "sched_stop.c:"));
+    ASSERT(strstr(scope, ") does not stop\n"));
 }
 
 /* By the name that was given, else by the function's; both with the place that spawned them. */
