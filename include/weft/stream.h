@@ -208,6 +208,28 @@ WEFT_API int weft_pipe(weft_stream **reader, weft_stream **writer);
  * whose messages have ends; -EBADF; else as weft_pipe. */
 WEFT_API int weft_stream_of_fd(int fd, weft_stream **into);
 
+/* weft_fifo_open(path, flags, &stream): open a FIFO, waiting until its other side is there: O_RDONLY for who has it open to write, O_WRONLY for who reads. O_RDWR is both
+ * sides, and does not wait. Gives a stream. Borrows the text. Given up, it is not open. The kernel tells nobody but a blocked thread of who opens a FIFO, so it is
+ * looked after now and then, from 1 ms to 64 ms apart; who waits for this side goes on at once, or with that look. A writer that came and went again was there.
+ * (With open(2) and weft_stream_of_fd: without a writer a read answers 0, and O_WRONLY | O_NONBLOCK is -ENXIO before there is a reader.)
+ * Returns 0; -ENOENT, -EACCES of a path; -ECANCELED, -ETIME; -EINVAL: NULL, other flags, or no FIFO; -EMFILE, -ENFILE, -ENOMEM; -ENXIO: there is no runtime;
+ * -ESHUTDOWN; -ECHILD; -EDEADLK in a stackless poll (call form). */
+struct weft_fifo_open {
+    WEFT_FRAME(int);
+    const char *path;
+    int flags;
+    weft_stream **into;
+    int weft__fd WEFT__ZERO;         /* 1 more; 0: none */
+    int weft__scratch[2] WEFT__ZERO; /* likewise */
+    int weft__tries WEFT__ZERO;
+    void *weft__pause[6] WEFT__ZERO; /* a sleep */
+};
+WEFT_API weft_pollfn weft_fifo_open_poll;
+WEFT_API int weft__fifo_open(const char *path, int flags, weft_stream **into)
+    __attribute__((warn_unused_result));
+#define weft_fifo_open(path, flags, into)                                                          \
+    (WEFT__CALL_FORM("weft_fifo_open()"), weft__fifo_open(path, flags, into))
+
 /* Its descriptor, borrowed; -EOPNOTSUPP: it has none. For options and questions, and to write by calls of your own between writes of the stream.
  * Not to read by, nor to peek or poll: with the driver io_uring (rt.h), from the first read of a TCP stream that had to wait on, what comes is fetched
  * ahead of whoever reads, and lies with the stream. weft_read, weft_peek and all that reads by them have it, first and in order; a recv(2) on the

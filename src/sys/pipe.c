@@ -5,10 +5,13 @@
 #include "sys/pipe.h"
 
 #include "base/fault.h"
+#include "sys/answer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +24,37 @@ int weft__pipe_open(int into[2])
     into[0] = ends[0];
     into[1] = ends[1];
     return 0;
+}
+
+static bool is_fifo(int fd)
+{
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
+}
+
+int weft__pipe_open_fifo(const char *path, int flags, int *into)
+{
+    if ((flags & ~(O_ACCMODE | O_CLOEXEC)) != 0 || (flags & O_ACCMODE) == O_ACCMODE) return -EINVAL;
+    int fd =
+        (int)WEFT__ANSWER(WEFT__FAULT_OPEN, open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (fd < 0) return fd == -ENXIO ? -EAGAIN : fd;
+    if (!is_fifo(fd)) {
+        (void)close(fd);
+        return -EINVAL;
+    }
+    *into = fd;
+    return 0;
+}
+
+/* Bytes, or the end that a writer has left, show by themselves. One that has only opened it does not: but without a writer there is nothing to duplicate
+ * for ever, and with one there is nothing yet. */
+int weft__pipe_is_joined(int fd, const int scratch[2])
+{
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+    if (poll(&look, 1, 0) > 0) return 0;
+    ssize_t r = WEFT__ANSWER(WEFT__FAULT_SPLICE, tee(fd, scratch[1], 1, SPLICE_F_NONBLOCK));
+    if (r == 0) return -EAGAIN;
+    return r > 0 || r == -EAGAIN ? 0 : (int)r;
 }
 
 ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count)

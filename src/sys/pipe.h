@@ -21,6 +21,14 @@
 /* Both close-on-exec and not blocking; into[0] is read from. Returns 0; -EMFILE; -ENFILE. */
 int weft__pipe_open(int into[2]);
 
+/* A FIFO by its name, close-on-exec and not blocking. `flags`: O_RDONLY, O_WRONLY or O_RDWR. To be read, it may be without a writer so far.
+ * Returns 0; -EAGAIN: to be written, and nobody has it open to read; -EINVAL: other flags, or it is no FIFO; what open(2) answers. */
+int weft__pipe_open_fifo(const char *path, int flags, int *into);
+
+/* One that is open to be read: has a writer come since? Leaves what there is to be read. `scratch`: an empty pipe, which gets a byte or none.
+ * Returns 0, also if that has gone again; -EAGAIN: nobody; what tee(2) answers. */
+int weft__pipe_is_joined(int fd, const int scratch[2]);
+
 /* Returns how much; 0 at the end; -EAGAIN ... */
 ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count);
 

@@ -8,8 +8,12 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static ssize_t put(int fd, char c)
 {
@@ -87,3 +91,36 @@ TEST(pipe_calls_are_made_again_behind_a_signal)
     weft__fd_close(fds[1]);
 }
 #endif
+
+/* Each side in front of the other; a writer that has gone shows; what is there stays to be read. */
+TEST(pipe_fifo_knows_its_other_side)
+{
+    char path[] = "/tmp/weft-sys-fifo-XXXXXX";
+    int scratch[2];
+    int in, out;
+    char b[4];
+    int plain = mkstemp(path);
+    ASSERT_EQ(weft__pipe_open_fifo(path, O_RDONLY, &in), -EINVAL);
+    ASSERT_OK(close(plain));
+    ASSERT_OK(unlink(path));
+    ASSERT_EQ(weft__pipe_open_fifo(path, O_RDONLY, &in), -ENOENT);
+    ASSERT_OK(mkfifo(path, 0600));
+    ASSERT_EQ(weft__pipe_open_fifo(path, O_RDONLY | O_TRUNC, &in), -EINVAL);
+    ASSERT_EQ(weft__pipe_open_fifo(path, O_WRONLY, &out), -EAGAIN);
+    ASSERT_OK(weft__pipe_open(scratch));
+    ASSERT_OK(weft__pipe_open_fifo(path, O_RDONLY, &in));
+    ASSERT_EQ(weft__pipe_is_joined(in, scratch), -EAGAIN);
+    ASSERT_OK(weft__pipe_open_fifo(path, O_WRONLY, &out));
+    ASSERT_OK(weft__pipe_is_joined(in, scratch));
+    ASSERT_EQ(write(out, "ab", 2), 2);
+    ASSERT_OK(weft__pipe_is_joined(in, scratch));
+    ASSERT_OK(close(out));
+    ASSERT_OK(weft__pipe_is_joined(in, scratch));
+    ASSERT_EQ(read(in, b, sizeof b), 2);
+    ASSERT_OK(weft__pipe_is_joined(in, scratch));
+    ASSERT_EQ(fcntl(in, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ASSERT_OK(close(in));
+    ASSERT_OK(close(scratch[0]));
+    ASSERT_OK(close(scratch[1]));
+    ASSERT_OK(unlink(path));
+}
