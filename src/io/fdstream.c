@@ -98,13 +98,12 @@ static __attribute__((noinline)) weft_poll moves(weft_stream *stream, struct wef
                          flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
 }
 
-#define READS(name, take_kind, peek_kind)                                                          \
+#define READS(name, take_kind)                                                                     \
     static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
     {                                                                                              \
-        int take = flags & WEFT_IO_PEEK ? (peek_kind) : (take_kind);                               \
-        return moves(stream, io, &reads, &(struct moving){iov, count, take, done}, flags, cx,      \
-                     ret);                                                                         \
+        return moves(stream, io, &reads, &(struct moving){iov, count, (take_kind), done}, flags,   \
+                     cx, ret);                                                                     \
     }
 
 #define WRITES(name, take_kind)                                                                    \
@@ -115,10 +114,10 @@ static __attribute__((noinline)) weft_poll moves(weft_stream *stream, struct wef
                      cx, ret);                                                                     \
     }
 
-READS(read_tcp_list, WEFT__TAKE_RECV, WEFT__TAKE_PEEK)
-READS(read_unix, WEFT__TAKE_RECV_UNIX, WEFT__TAKE_PEEK)
-READS(read_pipe_at_all, WEFT__TAKE_READ, WEFT__TAKE_READ)
-READS(read_file_at_all, WEFT__TAKE_READ_ANY, WEFT__TAKE_READ_ANY)
+READS(read_tcp_list, flags &WEFT_IO_PEEK ? WEFT__TAKE_PEEK : WEFT__TAKE_RECV)
+READS(read_unix, flags &WEFT_IO_PEEK ? WEFT__TAKE_PEEK : WEFT__TAKE_RECV_UNIX)
+READS(read_pipe_at_all, WEFT__TAKE_READ)
+READS(read_file_at_all, WEFT__TAKE_READ_ANY)
 WRITES(write_socket_list, WEFT__TAKE_SEND)
 WRITES(write_pipe, WEFT__TAKE_WRITE)
 WRITES(write_file, WEFT__TAKE_WRITE_ANY)

@@ -101,8 +101,8 @@ static const struct weft_task *running(struct weft__worker *w, uint64_t *state)
     const struct weft__here *here;
     const struct weft_task *task;
 
-    if (weft__peek(&w->here, &here, sizeof(here)) < 0 || !here) return NULL;
-    if (weft__peek(&here->task, &task, sizeof(task)) < 0 || !task) return NULL;
+    if (weft__peek(&w->here, &here, sizeof(void *)) < 0 || !here) return NULL;
+    if (weft__peek(&here->task, &task, sizeof(void *)) < 0 || !task) return NULL;
     return weft__peek((const void *)&task->state, state, sizeof(*state)) < 0 ? NULL : task;
 }
 

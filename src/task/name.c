@@ -14,7 +14,7 @@ static int copy_name(const struct weft_task *task, char *into)
     struct weft__ext *at;
     struct weft__ext ext;
 
-    int r = weft__peek(&task->ext, &at, sizeof(at));
+    int r = weft__peek(&task->ext, &at, sizeof(void *));
     if (r < 0) return r;
     if (!at) return -ENOENT;
     r = weft__peek(at, &ext, sizeof(ext));

@@ -393,7 +393,8 @@ static weft_poll slow_shut(weft_stream *stream, struct weft_io *io, weft_cx *cx,
 static weft_poll slow_move(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                            int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx, (void)done;
+    (void)stream, (void)io, (void)iov, (void)count, (void)flags, (void)cx;
+    *done = 0;
     *ret = 0;
     return WEFT_READY;
 }
