@@ -62,7 +62,7 @@ void weft__region_block_leave(struct weft__region_block *block)
 static struct weft__around *until_init(struct weft__region_block *block, weft_token *token)
 {
     struct weft__around *around = weft__around_of(block);
-    weft_pollfn *poll = token ? weft_token_wait_poll : NULL;
+    weft_pollfn *poll = token ? weft__token_leaf_poll : NULL;
 
     around->leaf.token = (struct weft_token_wait){.token = token};
     weft__region_init(&around->region, poll, &around->leaf.token, -ECANCELED, false);

@@ -28,6 +28,9 @@ static inline struct weft__around *weft__around_of(struct weft__region_block *bl
     return (struct weft__around *)(void *)block;
 }
 
+/* A token's leaf: weft_token_wait, but that it costs no budget, since a region is looked at with every poll of its task; and once it has begun it is registered. */
+weft_pollfn weft__token_leaf_poll;
+
 /* The poll of a future around a child, whose region was made at the first poll. */
 weft_poll weft__around_poll(struct weft__around *around, weft_future *of, weft_cx *cx, int *ret);
 

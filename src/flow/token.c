@@ -24,6 +24,7 @@
  */
 #include "base/assert.h"
 #include "base/list.h"
+#include "flow/around.h"
 #include "sync/leaf.h"
 #include "sync/waitlist.h"
 #include "task/call.h"
@@ -275,22 +276,27 @@ static bool wait_begins(struct weft_token_wait *f, weft_cx *cx)
     return waits;
 }
 
-weft_poll weft_token_wait_poll(void *frame, weft_cx *cx)
+weft_poll weft__token_leaf_poll(void *frame, weft_cx *cx)
 {
     struct weft_token_wait *f = frame;
     if (!f->token) return wait_answers(f, -EINVAL);
-    if (cx->why && !f->weft__at && weft__told_yields(cx)) return WEFT_PENDING;
     int why = weft_cx_cancelled(cx);
     bool over = reason_look(token_of(f->token)) != 0;
     if (f->weft__at) {
         if (!over && !why) return WEFT_PENDING;
         return wait_ends(f, over ? 0 : why);
     }
-    if (why) return wait_answers(f, why);
-    if (!weft__leaf_may(cx)) return WEFT_PENDING;
-    if (over) return wait_answers(f, 0);
+    if (why || over) return wait_answers(f, why);
     if (cx->probe || wait_begins(f, cx)) return WEFT_PENDING;
     return wait_answers(f, 0);
+}
+
+weft_poll weft_token_wait_poll(void *frame, weft_cx *cx)
+{
+    const struct weft_token_wait *f = frame;
+    if (!f->weft__at && (cx->why ? weft__told_yields(cx) : !weft__leaf_may(cx)))
+        return WEFT_PENDING;
+    return weft__token_leaf_poll(frame, cx);
 }
 
 int weft__token_wait(weft_token *token)

@@ -60,7 +60,7 @@ static weft_poll hasty_wait_poll(void *frame, weft_cx *cx)
     struct weft_token_wait *f = frame;
     bool is_over = reason_look(token_of(f->token)) || (cx->why && model_mutant == LEAVES_WITHOUT_LOCK);
 
-    if (!is_over) return weft_token_wait_poll(frame, cx);
+    if (!is_over) return weft__token_leaf_poll(frame, cx);
     f->weft__at = 0;
     return WEFT_READY;
 }
@@ -192,7 +192,7 @@ static void region_of(struct weft__region *region, struct weft_token_wait *leaf,
 {
     bool hasty = model_mutant == SETTLES_WITHOUT_LOCK || model_mutant == LEAVES_WITHOUT_LOCK;
     *leaf = (struct weft_token_wait){.token = t};
-    weft__region_init(region, hasty ? hasty_wait_poll : weft_token_wait_poll, leaf, -ECANCELED, false);
+    weft__region_init(region, hasty ? hasty_wait_poll : weft__token_leaf_poll, leaf, -ECANCELED, false);
 }
 
 static void set_up(uint32_t references, bool child_token)
