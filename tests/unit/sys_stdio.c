@@ -93,7 +93,7 @@ TEST(stdio_never_waits)
 TEST(stdio_goes_on_behind_a_signal)
 {
     int fds[2];
-    char byte;
+    char byte = 'w';
     struct iovec one = {&byte, 1};
     ASSERT_OK(pipe(fds));
     weft__fault_arm(WEFT__FAULT_WRITE, 1, 2, -EINTR);
