@@ -3,6 +3,8 @@
  * Child processes: streams, ends, signals; everything at once without a deadlock; given up at any moment, and nothing is left behind.
  */
 #include "crew.h"
+#include "sys/probe.h"
+#include "test.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +15,14 @@
 
 #define ARGV(...) ((const char *[]){__VA_ARGS__, NULL})
 #define SH(text)  ARGV("sh", "-c", text)
+
+/* Not where there is no pidfd: a kernel before 5.3, Valgrind 3.19. */
+static void each(void (*body)(struct crew *crew))
+{
+    int r = weft__probe()->pidfd_open;
+    if (r < 0) TEST_SKIP("pidfd_open: %d", r);
+    crew_each(body);
+}
 
 static void no_children(void)
 {
@@ -151,7 +161,7 @@ static void calls(struct crew *crew)
 
 TEST(proc_calls)
 {
-    crew_each(calls);
+    each(calls);
 }
 
 /* ---- awaited ---- */
@@ -211,7 +221,7 @@ static void awaited(struct crew *crew)
 
 TEST(proc_awaited)
 {
-    crew_each(awaited);
+    each(awaited);
 }
 
 /* ---- closed, given up ---- */
@@ -232,7 +242,7 @@ static void closed(struct crew *crew)
 
 TEST(proc_closed_leaves_nothing)
 {
-    crew_each(closed);
+    each(closed);
 }
 
 static int runs_for_ever(void)
@@ -267,7 +277,7 @@ static void given_up(struct crew *crew)
 
 TEST(proc_given_up_leaves_nothing)
 {
-    crew_each(given_up);
+    each(given_up);
 }
 
 static int waits(weft_proc *p)
@@ -305,7 +315,7 @@ static void many(struct crew *crew)
 
 TEST(proc_is_waited_for_by_many)
 {
-    crew_each(many);
+    each(many);
 }
 
 TEST(proc_without_a_runtime)
