@@ -135,6 +135,7 @@ static void write_segment(struct msghdr *header, unsigned char *control, unsigne
     uint16_t bytes = (uint16_t)segment;
     header->msg_control = control;
     header->msg_controllen = CMSG_SPACE(sizeof(bytes));
+    memset(control, 0, header->msg_controllen); /* what lies between the parts goes to the kernel, too */
     struct cmsghdr *c = CMSG_FIRSTHDR(header);
     *c = (struct cmsghdr){
         .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof(bytes))};
