@@ -4,7 +4,7 @@
  *
  *     ssize_t r = WEFT__CALL(WEFT__FAULT_RECV, weft__call6(SYS_recvfrom, fd, (long)buf, (long)len, flags, 0, 0));
  * For the few calls that every request of a server makes. libc's are points of pthread_cancel in a process with threads, at 45 instructions
- * each; and behind a kernel that guards against speculation each return of a caller is mispredicted, so that a level of calls costs more than what it does.
+ * each; and a level of calls around one costs more than its instructions, as measured (docs/BENCHMARKS.md).
  * Sanitizers know libc's calls alone: there WEFT__CALL_BY_LIBC is defined, and the caller makes that.
  * Threads: any.
  */
