@@ -139,9 +139,7 @@ weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct we
         /* Entered before it lets others run: they may close the slot, which must not become another's meanwhile. */
         if (!weft__leaf_may(cx)) return cx->probe ? weft__op_withdraws(slot, op) : WEFT_PENDING;
     } else if (op->waits) {
-        if (!weft__waiter_take_granted(&op->waiter) &&
-            !weft__fdslot_has_turn(slot, kind->side, &op->waiter))
-            return WEFT_PENDING;
+        if (!weft__fdslot_has_turn(slot, kind->side, &op->waiter)) return WEFT_PENDING;
         op->waits = false;
     }
     return weft__op_tries(slot, op, kind, arg, all, cx, ret);

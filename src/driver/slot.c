@@ -38,18 +38,17 @@ static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uin
     weft__waitlist_unlock(list);
 }
 
-#define READS  (WEFT__READY_READ | WEFT__READY_READ_END)
-#define WRITES (WEFT__READY_WRITE | WEFT__READY_WRITE_END)
-
 /* With the word as it was, and what is new in it: whose wait is over by that? Urgent data is awaited among readers, beside
  * those that want any, and so is the end by who waits for it alone: both always wake. */
 static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t fresh, uint32_t generation,
                  struct weft__wake_chain *chain)
 {
-    if (((fresh & READS) && !is_ready(was, READS)) ||
+    uint64_t reads = weft__ready_bits(WEFT__SIDE_READ);
+    uint64_t writes = weft__ready_bits(WEFT__SIDE_WRITE);
+    if (((fresh & reads) && !is_ready(was, reads)) ||
         (fresh & (WEFT__READY_URGENT | WEFT__READY_READ_END)))
         give_side_turns(slot, WEFT__SIDE_READ, generation, chain);
-    if ((fresh & WRITES) && !is_ready(was, WRITES))
+    if ((fresh & writes) && !is_ready(was, writes))
         give_side_turns(slot, WEFT__SIDE_WRITE, generation, chain);
 }
 
@@ -82,12 +81,11 @@ bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t
     return waits;
 }
 
-bool weft__fdslot_has_turn(struct weft__fdslot *slot, enum weft__side side,
-                           struct weft__waiter *waiter)
+bool weft__fdslot_takes_turn(struct weft__fdslot *slot, enum weft__side side,
+                             struct weft__waiter *waiter)
 {
     struct weft__waitlist *list = &slot->waiters[side];
 
-    if (weft__waiter_take_granted(waiter)) return true;
     weft__waitlist_lock(list);
     bool turn = weft__waiter_has_turn(list, waiter);
     if (turn) (void)weft__waitlist_settle(list, waiter);

@@ -165,9 +165,14 @@ static inline void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, 
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
                        struct weft__waiter *waiter, struct weft_waker waker);
 
-/* Is the wait over? True: the waiter is out of the list. */
-bool weft__fdslot_has_turn(struct weft__fdslot *slot, enum weft__side side,
-                           struct weft__waiter *waiter);
+/* Is the wait over? True: the waiter is out of the list. Most turns show without the lock. */
+bool weft__fdslot_takes_turn(struct weft__fdslot *slot, enum weft__side side,
+                             struct weft__waiter *waiter);
+static inline bool weft__fdslot_has_turn(struct weft__fdslot *slot, enum weft__side side,
+                                         struct weft__waiter *waiter)
+{
+    return weft__waiter_take_granted(waiter) || weft__fdslot_takes_turn(slot, side, waiter);
+}
 
 /* Give the wait up: the waiter is out of the list. */
 void weft__fdslot_give_up(struct weft__fdslot *slot, enum weft__side side,
