@@ -184,6 +184,10 @@
 #define WEFT__EVENTS_MAX 128
 #endif
 
+/* Events that it brings though the ring is full, each of which may then push an older task out of it. Doubled: where tasks that yield fill the ring, half of them
+ * spill twice as often; halved: those that wait for an fd there wait twice as long. */
+#define WEFT__EVENTS_LEAST 16
+
 /* A port on io_uring. Requests that are handed over at once; answers that have a place (the kernel keeps the rest, at a price).
  * Doubled: 16 KiB and 64 KiB more for each port. */
 #define WEFT__URING_REQUESTS 256

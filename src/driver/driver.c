@@ -277,13 +277,13 @@ int weft__driver_release(struct weft__fdslot *slot)
 
 /* ---- the runtime ---- */
 
-uint32_t weft__port_turn(struct weft__port *port, bool own)
+uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own)
 {
     struct weft__events events;
     const struct weft__driver_ops *ops = port->driver->ops;
 
     if (!load_acquire(&port->open)) return 0; /* [port-open] with open_port */
-    if (ops->wait(port, &events, 0) <= 0) return 0;
+    if (ops->wait(port, &events, most, 0) <= 0) return 0;
     return ops->deliver(port, &events, own);
 }
 

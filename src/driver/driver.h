@@ -11,7 +11,7 @@
  *     close    those again; no event comes any more                      [under its lock]
  *     add      watch a slot's fd, for both directions, once for its life
  *     del      no more; events that are on their way find another generation
- *     wait     fetch what has come, up to 128 events; sleep for it if there is none, until a time-out
+ *     wait     fetch what has come, up to so many events; sleep for it if there is none, until a time-out
  *     deliver  what was fetched, to slots and their waiters, whose tasks are pushed to where this thread's wakes go
  *     take     one operation, tried: what has come for it, or -EAGAIN and the slot is no longer ready for it
  *     has      would wait bring something? A look that takes nothing
@@ -82,8 +82,10 @@ struct weft__driver_ops {
     int (*add)(struct weft__port *port,
                struct weft__fdslot *slot); /* 0; -EPERM; -EEXIST; -ENOMEM; -ENOSPC */
     void (*del)(struct weft__port *port, struct weft__fdslot *slot);
-    /* 0 or above: how many, also in `into`. -EINTR is 0. By several at once. timeout: 0 never sleeps, WEFT__NEVER. */
-    int (*wait)(struct weft__port *port, struct weft__events *into, int64_t timeout_ns);
+    /* 0 or above: how many, also in `into`: `most` of them, 1 to WEFT__EVENTS_MAX, the others come with the next call, in
+     * their order. -EINTR is 0. By several at once. timeout: 0 never sleeps, WEFT__NEVER. */
+    int (*wait)(struct weft__port *port, struct weft__events *into, uint32_t most,
+                int64_t timeout_ns);
     /* `own`: this thread is who the port's event is meant for; else it is passed on. Returns how many tasks were woken. */
     uint32_t (*deliver)(struct weft__port *port, const struct weft__events *events, bool own);
     ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what);
@@ -167,8 +169,8 @@ static inline bool weft__port_idle(const struct weft__port *port)
     return load_relaxed(&port->fds) == 0; /* relaxed: who adds the first stirs its worker */
 }
 
-/* One turn without sleeping: fetch, deliver. Returns how many tasks were woken. */
-uint32_t weft__port_turn(struct weft__port *port, bool own);
+/* One turn without sleeping: fetch up to `most`, deliver. Returns how many tasks were woken. */
+uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own);
 
 /* ---- by io and net ---- */
 

@@ -69,10 +69,11 @@ static void epoll_del(struct weft__port *port, struct weft__fdslot *slot)
     (void)weft__epoll_del(port->kernel, slot->fd);
 }
 
-static int epoll_wait_for(struct weft__port *port, struct weft__events *into, int64_t timeout_ns)
+static int epoll_wait_for(struct weft__port *port, struct weft__events *into, uint32_t most,
+                          int64_t timeout_ns)
 {
     struct epoll_event *events = (struct epoll_event *)(void *)into->room;
-    int r = weft__epoll_wait(port->kernel, events, WEFT__EVENTS_MAX, timeout_ns);
+    int r = weft__epoll_wait(port->kernel, events, (int)most, timeout_ns);
     weft_assert(r >= 0 || r == -EINTR);
     into->count = r < 0 ? 0 : r;
     return into->count;

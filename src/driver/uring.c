@@ -107,10 +107,11 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
     if (what) put(into, us->token, what);
 }
 
-static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct weft__events *into)
+static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
+                      uint32_t most)
 {
     struct weft__ring_done done[WEFT__EVENTS_MAX];
-    uint32_t count = weft__ring_reap(&u->ring, done, WEFT__EVENTS_MAX);
+    uint32_t count = weft__ring_reap(&u->ring, done, most);
     for (uint32_t i = 0; i < count; i++)
         fetch_one(port, u, &done[i], into);
     return count;
@@ -214,7 +215,7 @@ static void want_nothing(struct weft__uring *u)
 static uint32_t fetch_last(struct weft__port *port, struct weft__uring *u)
 {
     struct weft__events events = {.count = 0};
-    uint32_t count = fetch(port, u, &events);
+    uint32_t count = fetch(port, u, &events, WEFT__EVENTS_MAX);
     want_nothing(u);
     free_slots(port, &events);
     return count;
@@ -338,12 +339,12 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 /* ---- wait, deliver ---- */
 
 static void come_by(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
-                    bool sleeps)
+                    uint32_t most, bool sleeps)
 {
     weft__lock_take(&u->lock);
     weft__uring_flush(port, u, sleeps);
     bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
-    (void)fetch(port, u, into);
+    (void)fetch(port, u, into, most);
     bool unwatched = watched && !load_relaxed(&u->event_asked);
     /* Who holds enough is stopped before more comes. And the event's request may have ended while
      * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
@@ -367,7 +368,8 @@ static int64_t sleep_for(const struct weft__uring *u, int64_t timeout_ns)
     return all || timeout_ns < WEFT__URING_AGAIN_NS ? timeout_ns : WEFT__URING_AGAIN_NS;
 }
 
-static int uring_wait(struct weft__port *port, struct weft__events *into, int64_t timeout_ns)
+static int uring_wait(struct weft__port *port, struct weft__events *into, uint32_t most,
+                      int64_t timeout_ns)
 {
     struct weft__uring *u = uring_of(port);
     bool sleeps = timeout_ns != 0;
@@ -375,14 +377,14 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, int64_
     into->count = 0;
     /* relaxed: a hint, as above */
     if (has_something(u) || (sleeps && !load_relaxed(&u->event_asked)))
-        come_by(port, u, into, sleeps);
+        come_by(port, u, into, most, sleeps);
     if (into->count > 0 || !sleeps) return into->count;
     int r = weft__ring_wait(&u->ring, sleep_for(u, timeout_ns));
     /* -EBADR: the kernel had an answer more than places, and no memory to keep it by. What it carried is gone, be it bytes that were taken from a socket, a
      * connection, or the last word of a request that now counts as there for ever: a stream would go on with a hole in it. So this ends the process, as a heap
      * that cannot be trusted does. It takes WEFT__URING_ANSWERS answers unfetched and a small allocation of the kernel's that fails. -EINVAL: a kernel that the probe has refused. */
     weft_assert(r == 0);
-    if (has_something(u)) come_by(port, u, into, false);
+    if (has_something(u)) come_by(port, u, into, most, false);
     return into->count;
 }
 

@@ -111,10 +111,22 @@ struct weft__port *weft__driver_mine(void)
 
 /* ---- turns ---- */
 
+#define EVENTS_FILL (WEFT__RUNQ_CAP / 4 * 3)
+
+/* What fills the ring to three quarters, and no more: in the kernel those that are ready stay in their order, while a ring that is full puts its older half behind
+ * all that comes. So only a few, while some lie there, who have waited longer, or others keep the ring filled. */
+static uint32_t events_wanted(struct weft__worker *w)
+{
+    uint64_t queued = weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
+    if (queued + WEFT__EVENTS_LEAST >= EVENTS_FILL) return WEFT__EVENTS_LEAST;
+    uint64_t room = EVENTS_FILL - queued;
+    return room < WEFT__EVENTS_MAX ? (uint32_t)room : WEFT__EVENTS_MAX;
+}
+
 uint32_t weft__io_turn(struct weft__worker *w, struct weft__port *port)
 {
     if (weft__port_idle(port)) return 0;
-    return weft__port_turn(port, port == w->shard->port);
+    return weft__port_turn(port, events_wanted(w), port == w->shard->port);
 }
 
 bool weft__io_has(struct weft__port *port)
@@ -148,7 +160,7 @@ bool weft__io_park(struct weft__worker *w, int64_t deadline_ns, struct weft__eve
         return weft__park(&w->park, deadline_ns);
     store_relaxed(&port->slept_in, true); /* relaxed: park_elsewhere publishes it [park-event] */
     bool sleeps = weft__park_elsewhere(&w->park, port->event); /* else the token was there */
-    if (sleeps) (void)port->driver->ops->wait(port, into, left_until(deadline_ns));
+    if (sleeps) (void)port->driver->ops->wait(port, into, WEFT__EVENTS_MAX, left_until(deadline_ns));
     store_relaxed(&port->slept_in,
                   false); /* relaxed: who still reads true brings an event too many */
     if (!sleeps) return true;

@@ -127,3 +127,86 @@ TEST(io_is_served_within_a_tick)
         }
     }
 }
+
+/* ---- more of them ready than a worker's ring holds ---- */
+
+#define PAIRS 450
+#define LAPS  40
+#define SETTLED ((uint64_t)8 * PAIRS) /* strokes until all were polled that were spawned in one burst */
+
+/* One thread polls everybody. */
+struct rally {
+    weft_stream *end[PAIRS][2];
+    uint64_t hit_at[PAIRS]; /* when the ball was hit: strokes of all, by then */
+    uint64_t strokes;
+    uint64_t worst; /* strokes of others while a ball lay there */
+};
+
+static void strikes(struct rally *rally, int pair)
+{
+    uint64_t lay = rally->strokes++ - rally->hit_at[pair];
+    if (rally->strokes > SETTLED && lay > rally->worst) rally->worst = lay;
+    rally->hit_at[pair] = rally->strokes;
+}
+
+struct player {
+    WEFT_FRAME(int);
+    struct rally *rally;
+    int pair, side;
+    int laps;
+    char ball;
+    struct weft_read rd;
+    struct weft_write wr;
+};
+static weft_async(player)
+{
+    weft_begin;
+    for (; f->laps < LAPS; f->laps++) {
+        weft_await(f->rd, weft_read, f->rally->end[f->pair][f->side], &f->ball, 1);
+        if (f->rd.ret != 1) weft_return(-EIO);
+        strikes(f->rally, f->pair);
+        weft_await(f->wr, weft_write, f->rally->end[f->pair][f->side], &f->ball, 1);
+        if (f->wr.ret != 1) weft_return(-EIO);
+    }
+    weft_return(0);
+    weft_end;
+}
+
+/* In one poll, so that nobody has a start. */
+static int begins(struct rally *rally, weft_task *(*task)[2])
+{
+    for (int i = 0; i < 2 * PAIRS; i++)
+        task[i / 2][i % 2] = weft_spawn(player, rally, i / 2, i % 2);
+    for (int i = 0; i < PAIRS; i++)
+        if (write(weft_stream_fd(rally->end[i][1]), "x", 1) != 1) return -EIO;
+    return 0;
+}
+
+static void plays(int workers)
+{
+    static struct rally rally;
+    static weft_task *task[PAIRS][2];
+    struct crew crew;
+    int r = 1;
+    rally = (struct rally){.strokes = 0};
+    crew_start_with(&crew, &(weft_rt_opts){.workers = workers});
+    for (int i = 0; i < PAIRS; i++)
+        town_pair(TOWN_UNIX, rally.end[i]);
+    ASSERT_OK(weft_join(weft_go(begins, &rally, &task[0]), &r));
+    ASSERT_OK(r);
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        ASSERT_OK(weft_join(task[i / 2][i % 2], &r));
+        ASSERT_OK(r);
+    }
+    ASSERT_LE(rally.worst, PAIRS + 61); /* each of the others once, and a tick */
+    for (int i = 0; i < 2 * PAIRS; i++)
+        weft_close(rally.end[i / 2][i % 2]);
+    crew_stop(&crew);
+}
+
+/* Those that do not fit are not served behind all others: the kernel's order holds. */
+TEST(io_that_is_ready_takes_turns_however_many_there_are)
+{
+    plays(1);
+    plays(-1);
+}

@@ -81,10 +81,11 @@ static void pretend(struct weft__uring *u, struct weft__uring_slot *us, bool is_
     weft__lock_drop(&u->lock);
 }
 
-static int twin_wait(struct weft__port *p, struct weft__events *into, int64_t timeout_ns)
+static int twin_wait(struct weft__port *p, struct weft__events *into, uint32_t most,
+                     int64_t timeout_ns)
 {
     silenced = false;
-    int r = uring_wait(p, into, timeout_ns);
+    int r = uring_wait(p, into, most, timeout_ns);
     struct weft__uring_slot *us = slots[0].more;
     if (model_mutant == LAST_ANSWER_IS_SILENT && silenced) into->count = 0;
     if (model_mutant == ENDS_BEHIND_THE_WAKE && into->count > 0 &&
@@ -164,7 +165,7 @@ static void works(void *arg)
         store_relaxed(&port.slept_in, true);
         bool sleeps = weft__park_elsewhere(&park, EVENT_FD);
         events.count = 0;
-        if (sleeps) (void)verbs.wait(&port, &events, WEFT__NEVER);
+        if (sleeps) (void)verbs.wait(&port, &events, WEFT__EVENTS_MAX, WEFT__NEVER);
         store_relaxed(&port.slept_in, false);
         if (sleeps) (void)weft__park_back(&park);
         (void)verbs.deliver(&port, &events, true);
@@ -175,7 +176,7 @@ static void works(void *arg)
 static void robs(void *arg)
 {
     (void)arg;
-    (void)weft__port_turn(&port, false);
+    (void)weft__port_turn(&port, WEFT__EVENTS_MAX, false);
 }
 
 /* ---- readers, accepters ---- */
@@ -314,7 +315,7 @@ static void finish(bool is_open)
 {
     if (is_open) weft__driver_close(slot);
     for (unsigned i = 0; i < 4 && load_relaxed(&port.fds) > 0; i++)
-        (void)weft__port_turn(&port, true);
+        (void)weft__port_turn(&port, WEFT__EVENTS_MAX, true);
     model_assert(load_relaxed(&port.fds) == 0);
     weft__driver_stop(&driver);
     for (unsigned i = 0; i < FILES; i++) {

@@ -251,9 +251,11 @@ static int signal_event(int fd)
     return 0;
 }
 
-static int port_wait(struct weft__port *port, struct weft__events *into, int64_t timeout_ns)
+static int port_wait(struct weft__port *port, struct weft__events *into, uint32_t most,
+                     int64_t timeout_ns)
 {
     into->count = 0;
+    (void)most;
     while (exchange_acq_rel(&edges[port->event], 0) == 0) {
         if (timeout_ns == 0) return 0;
         (void)weft__futex_wait(&edges[port->event], 0, WEFT__NEVER);
@@ -271,10 +273,10 @@ static uint32_t port_deliver(struct weft__port *port, const struct weft__events 
 static const struct weft__driver_ops port_ops = {.wait = port_wait, .deliver = port_deliver};
 static struct weft__driver driver = {.ops = &port_ops, .port_count = WORKERS_MAX, .ports = ports};
 
-uint32_t weft__port_turn(struct weft__port *port, bool own)
+uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own)
 {
     struct weft__events events;
-    return port_wait(port, &events, 0) > 0 ? port_deliver(port, &events, own) : 0;
+    return port_wait(port, &events, most, 0) > 0 ? port_deliver(port, &events, own) : 0;
 }
 
 static void port_init(uint32_t index, bool has_fds)

@@ -100,7 +100,7 @@ static void turn_until_done(struct fixture *f)
 {
     struct weft__events events;
     while (!weft__fileop_is_done(&f->op)) {
-        (void)f->driver->ops->wait(f->port, &events, WEFT__NEVER);
+        (void)f->driver->ops->wait(f->port, &events, WEFT__EVENTS_MAX, WEFT__NEVER);
         (void)f->driver->ops->deliver(f->port, &events, true);
     }
 }

@@ -251,23 +251,23 @@ TEST(port_turns)
 {
     struct fixture f = fixture_start();
     struct weft__port *port = &f.driver->ports[0];
-    ASSERT_EQ(weft__port_turn(port, true), 0);
+    ASSERT_EQ(weft__port_turn(port, WEFT__EVENTS_MAX, true), 0);
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ | WEFT__READY_WRITE);
     ASSERT(!f.driver->ops->has(port));
     ASSERT_EQ(write(f.other, "x", 1), 1);
     ASSERT(f.driver->ops->has(port));
-    ASSERT_EQ(weft__port_turn(port, true), 0); /* nobody waits */
+    ASSERT_EQ(weft__port_turn(port, WEFT__EVENTS_MAX, true), 0); /* nobody waits */
     ASSERT(word_of(f.slot) & WEFT__READY_READ);
     ASSERT(!f.driver->ops->has(port));
     uint64_t one = 1;
     ASSERT_EQ(write(port->event, &one, sizeof one), sizeof one);
-    ASSERT_EQ(weft__port_turn(port, false), 0);
+    ASSERT_EQ(weft__port_turn(port, WEFT__EVENTS_MAX, false), 0);
     ASSERT(!f.driver->ops->has(port)); /* for whom it was meant does not sleep there */
     store_relaxed(&port->slept_in, true); /* relaxed: one thread */
     ASSERT_EQ(write(port->event, &one, sizeof one), sizeof one);
-    ASSERT_EQ(weft__port_turn(port, false), 0);
+    ASSERT_EQ(weft__port_turn(port, WEFT__EVENTS_MAX, false), 0);
     ASSERT(f.driver->ops->has(port)); /* it is still there for whom it was meant */
-    ASSERT_EQ(weft__port_turn(port, true), 0);
+    ASSERT_EQ(weft__port_turn(port, WEFT__EVENTS_MAX, true), 0);
     ASSERT(!f.driver->ops->has(port));
     fixture_end(&f);
 }
