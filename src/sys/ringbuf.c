@@ -21,6 +21,11 @@ static size_t queue_bytes(const struct weft__ringbuf *bufs)
     return bufs->count * sizeof(struct io_uring_buf);
 }
 
+static size_t memory_bytes(const struct weft__ringbuf *bufs)
+{
+    return bufs->count * weft__ringbuf_pitch(bufs);
+}
+
 static int map(size_t bytes, void **into)
 {
     int r = weft__fault(WEFT__FAULT_MMAP);
@@ -51,7 +56,7 @@ int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring
     int r = map(queue_bytes(bufs), &queue);
     if (r < 0) return r;
     bufs->queue = queue;
-    r = map((size_t)count * bytes, &memory);
+    r = map(memory_bytes(bufs), &memory);
     if (r < 0) goto out_queue;
     bufs->memory = memory;
     r = enlist(bufs, ring);
@@ -61,7 +66,7 @@ int weft__ringbuf_open(struct weft__ringbuf *bufs, const struct weft__ring *ring
     return 0;
 
 out_memory:
-    (void)munmap(bufs->memory, (size_t)count * bytes);
+    (void)munmap(bufs->memory, memory_bytes(bufs));
 out_queue:
     (void)munmap(bufs->queue, queue_bytes(bufs));
     *bufs = (struct weft__ringbuf){0};
@@ -80,7 +85,7 @@ void weft__ringbuf_stop(struct weft__ringbuf *bufs, const struct weft__ring *rin
 void weft__ringbuf_close(struct weft__ringbuf *bufs)
 {
     weft_assert(!bufs->queue); /* it was stopped */
-    if (bufs->memory) (void)munmap(bufs->memory, (size_t)bufs->count * bufs->bytes);
+    if (bufs->memory) (void)munmap(bufs->memory, memory_bytes(bufs));
     bufs->memory = NULL;
 }
 

@@ -5,6 +5,8 @@
  *     weft__ringbuf_open(&bufs, &ring, 1024, 4096)       all of them are the kernel's
  *     an answer names one by its number (IORING_CQE_F_BUFFER): it is the program's, until
  *     weft__ringbuf_give(&bufs, number)                   it is the kernel's again
+ * They lie a cache line more than their size apart: at pages' distance, small messages would all be in the same few sets of the cache (measured:
+ * 0.4 us of a request of 6).
  * The memory is touched as it is used: what nobody sends costs addresses alone. The kernel gives them out in the order in which they came back.
  *
  * Threads: any, one at a time: under the ring's lock. Pairs: [ring-sq] with the kernel.
@@ -34,9 +36,14 @@ void weft__ringbuf_stop(struct weft__ringbuf *bufs, const struct weft__ring *rin
 /* The memory goes; one that is not open is fine. */
 void weft__ringbuf_close(struct weft__ringbuf *bufs);
 
+static inline size_t weft__ringbuf_pitch(const struct weft__ringbuf *bufs)
+{
+    return (size_t)bufs->bytes + WEFT__CACHE_LINE;
+}
+
 static inline char *weft__ringbuf_at(const struct weft__ringbuf *bufs, uint32_t number)
 {
-    return bufs->memory + (size_t)number * bufs->bytes;
+    return bufs->memory + number * weft__ringbuf_pitch(bufs);
 }
 
 void weft__ringbuf_give(struct weft__ringbuf *bufs, uint32_t number);
