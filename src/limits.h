@@ -193,6 +193,9 @@
 #define WEFT__URING_REQUESTS 256
 #define WEFT__URING_ANSWERS  4096
 
+/* A send that may be made together with others. Doubled: twice as much is copied within one call, before anybody else has a turn; halved: more sends are calls. */
+#define WEFT__URING_SEND_BYTES 16384
+
 /* Its buffers for what sockets receive: how many, and of how many bytes. Doubled: up to 4 MiB more for each port; halved: bursts over many connections
  * find none more often, and are read by calls. */
 #define WEFT__URING_BUFFERS      1024

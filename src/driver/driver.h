@@ -18,6 +18,8 @@
  *     behind   is there something that the kernel would not take, and that has to be handed in again soon? NULL: never
  *     arm      somebody is about to wait on a side: see that an event comes. NULL: add did
  *     direct   from now on the fd is read by system calls alone. False: not yet, what has come is taken first. NULL: it always is
+ *     unsend   the writer gives up: what SEND_SOON has handed in is taken back, and nothing has been sent: -EAGAIN; or it has been, and this
+ *              is the answer. NULL: all sends are made on the spot
  *     let_go   the slot's last user has left, the fd is closed. False: the kernel still has a request of it, and the backend
  *              gives the slot back behind that (weft__port_give_back). NULL: always   [under the port's lock]
  *     free     the memory of a port that was closed, or never opened. NULL: none
@@ -63,6 +65,7 @@ struct weft__take {
         WEFT__TAKE_RECV_UNIX, /* from one that may carry descriptors */
         WEFT__TAKE_PEEK,      /* from either, and it stays there */
         WEFT__TAKE_SEND,      /* to a socket */
+        WEFT__TAKE_SEND_SOON, /* likewise, from one buffer, perhaps together with others: see unsend */
         WEFT__TAKE_READ,      /* from a pipe */
         WEFT__TAKE_WRITE,     /* to a pipe */
         WEFT__TAKE_READ_ANY, /* from any other fd: a terminal gives one line, however many it has */
@@ -93,6 +96,7 @@ struct weft__driver_ops {
     bool (*behind)(const struct weft__port *port);
     void (*arm)(struct weft__fdslot *slot, enum weft__side side, uint64_t bits);
     bool (*direct)(struct weft__fdslot *slot);
+    ssize_t (*unsend)(struct weft__fdslot *slot);
     bool (*let_go)(struct weft__port *port, struct weft__fdslot *slot);
     void (*free)(struct weft__port *port);
 };
@@ -214,6 +218,13 @@ static inline void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
 static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what)
 {
     return slot->port->driver->ops->take(slot, what);
+}
+
+/* The writer gives up. -EAGAIN: nothing was sent by its last try, nor will be; else what was. */
+static inline ssize_t weft__driver_unsend(struct weft__fdslot *slot)
+{
+    const struct weft__driver_ops *ops = slot->port->driver->ops;
+    return ops->unsend && !slot->port->lost ? ops->unsend(slot) : -EAGAIN;
 }
 
 static inline void weft__driver_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t bits)

@@ -21,12 +21,13 @@ weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op)
 }
 
 weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
-                            const struct weft__op_kind *kind, weft_cx *cx, ssize_t *ret)
+                            const struct weft__op_kind *kind, const struct weft__op_all *all,
+                            weft_cx *cx, ssize_t *ret)
 {
     if (!op->as)
         return weft__told_yields(cx) ? WEFT_PENDING : weft__op_answers(ret, weft_cx_cancelled(cx));
     if (op->waits) weft__fdslot_give_up(slot, kind->side, &op->waiter);
-    return weft__op_settles(slot, op, op->as, ret, weft_cx_cancelled(cx));
+    return weft__op_ends(slot, op, kind, all, ret, weft_cx_cancelled(cx));
 }
 
 weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,

@@ -40,6 +40,7 @@ struct weft__op_kind {
     uint32_t as;
     uint64_t bits; /* of the word: what it waits for */
     ssize_t (*tries)(struct weft__fdslot *slot, void *arg);
+    bool soon; /* a try may leave its buffer with the backend, and is taken back before the end (unsend, driver.h) */
 };
 
 /* Of one that moves everything: until `want` is reached. `done`, 0 at the first poll, stays between polls, and is the caller's. */
@@ -91,9 +92,6 @@ weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
 /* A look that found nothing leaves no trace. */
 weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op);
 
-/* It was told to stop. */
-weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
-                            const struct weft__op_kind *kind, weft_cx *cx, ssize_t *ret);
 
 /* A try has brought something, or an error. True: that is the end of it. */
 static inline bool weft__op_is_over(const struct weft__op_all *all, ssize_t *got)
@@ -105,6 +103,21 @@ static inline bool weft__op_is_over(const struct weft__op_all *all, ssize_t *got
     return over;
 }
 
+/* It was told to stop. */
+weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
+                            const struct weft__op_kind *kind, const struct weft__op_all *all,
+                            weft_cx *cx, ssize_t *ret);
+
+/* Nothing more comes of it, for this reason; unless a try that was left with the backend has brought something: then that counts. */
+static inline weft_poll weft__op_ends(struct weft__fdslot *slot, struct weft__op *op,
+                                      const struct weft__op_kind *kind,
+                                      const struct weft__op_all *all, ssize_t *ret, ssize_t why)
+{
+    ssize_t got = kind->soon ? weft__driver_unsend(slot) : -EAGAIN;
+    if (got == -EAGAIN || !weft__op_is_over(all, &got)) got = why;
+    return weft__op_settles(slot, op, op->as, ret, got);
+}
+
 static inline __attribute__((always_inline)) weft_poll
 weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
                void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
@@ -112,7 +125,7 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
     for (;;) {
         uint64_t word = weft__fdslot_look(slot);
         if (__builtin_expect(word & WEFT__READY_CLOSED, 0))
-            return weft__op_settles(slot, op, kind->as, ret, -EBADF);
+            return weft__op_ends(slot, op, kind, all, ret, -EBADF);
         if (word & kind->bits) {
             ssize_t got = kind->tries(slot, arg);
             if (got == -EAGAIN) continue; /* not ready any more, unless something came since */
@@ -120,7 +133,7 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
             if (!weft__leaf_may(cx)) return WEFT_PENDING;
         } else {
             if (word & WEFT__READY_DOWN)
-                return weft__op_settles(slot, op, kind->as, ret, -ESHUTDOWN);
+                return weft__op_ends(slot, op, kind, all, ret, -ESHUTDOWN);
             if (cx->probe) return weft__op_withdraws(slot, op);
             if (weft__op_waits(slot, op, kind, cx) == WEFT_PENDING) return WEFT_PENDING;
         }
@@ -132,7 +145,7 @@ static inline __attribute__((always_inline)) weft_poll
 weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
                  void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
 {
-    if (__builtin_expect(cx->why != 0, 0)) return weft__op_gives_up(slot, op, kind, cx, ret);
+    if (__builtin_expect(cx->why != 0, 0)) return weft__op_gives_up(slot, op, kind, all, cx, ret);
     if (!op->as) {
         int r = weft__op_begins(slot, op, kind->as);
         if (r < 0) return weft__op_answers(ret, r);

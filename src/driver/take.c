@@ -27,6 +27,7 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
     case WEFT__TAKE_RECV_UNIX:
         return weft__socket_recv_unix(fd, what->iov, what->count, cut);
     case WEFT__TAKE_SEND:
+    case WEFT__TAKE_SEND_SOON:
         return weft__socket_send(fd, what->iov, what->count);
     case WEFT__TAKE_READ:
     case WEFT__TAKE_READ_ANY:
@@ -50,8 +51,8 @@ static bool tells_by_being_short(const struct weft__take *what)
 
 static bool writes(const struct weft__take *what)
 {
-    return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_WRITE ||
-           what->kind == WEFT__TAKE_WRITE_ANY;
+    return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON ||
+           what->kind == WEFT__TAKE_WRITE || what->kind == WEFT__TAKE_WRITE_ANY;
 }
 
 ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what)

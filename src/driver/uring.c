@@ -38,6 +38,7 @@ static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_
     u->in_kernel--;
     switch (which) {
     case WEFT__URING_POLL_WRITE:
+    case WEFT__URING_SEND:
         return WEFT__READY_WRITE;
     case WEFT__URING_POLL_READ:
         return WEFT__READY_READ | WEFT__READY_URGENT;
@@ -55,6 +56,9 @@ static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uin
         weft__uring_keep(u, us, done);
         bits = WEFT__READY_READ;
         if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
+    } else if (which == WEFT__URING_SEND) {
+        us->sent = done->result;
+        us->has_sent = true;
     } else if (done->result > 0) {
         bits = weft__ready_of((uint32_t)done->result);
     }
@@ -460,6 +464,8 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
     struct weft__uring *u = uring_of(port);
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
+    if (side == WEFT__SIDE_WRITE && weft__uring_is_sending(us))
+        return; /* its answer makes the side ready, or has */
     if (weft__uring_asked(us) & wants(u, us, side, bits))
         return; /* a hint: its last answer makes the side ready, and we are in its list */
     weft__lock_take(&u->lock);
@@ -518,6 +524,8 @@ static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *wh
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
     uint64_t seen = weft__fdslot_look(slot);
+    if (what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON)
+        return weft__uring_send(slot, what, seen);
     bool fetched = slot->shape != WEFT__SHAPE_ANY && is_fetched(what);
     /* relaxed: read behind `asked`; what this reader has not seen of it comes with an event */
     if (fetched && ((weft__uring_asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
@@ -543,6 +551,7 @@ const struct weft__driver_ops weft__driver_uring = {
     .behind = uring_behind,
     .arm = uring_arm,
     .direct = uring_direct,
+    .unsend = weft__uring_unsend,
     .let_go = uring_let_go,
     .free = uring_free,
 };

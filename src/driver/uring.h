@@ -7,6 +7,7 @@
  *     POLL_READ    for whatever is read by calls: reports readiness, as epoll does, edge by edge
  *     POLL_WRITE   likewise, for whoever found the fd full, or waits for a connection
  *     FETCH        of a stream: receives into the port's buffers; of a listener: accepts. What it has brought lies in the slot until it is taken
+ * And one that is over when it is submitted: SEND, of a small write (uring_send.c).
  * A request and its answers:
  *     NONE -> ASKED       [arm]        in the port's list of slots that want something
  *     ASKED -> KERNEL     [flush]      submitted
@@ -33,7 +34,7 @@
  * Pairs: [uring-asked] a last answer -> who reads: what it brought is seen before it is seen to be over, so that a call does not overtake it.
  * Rejected: DEFER_TASKRUN and SINGLE_ISSUER (one thread alone could submit: others close fds, and a current-thread runtime is turned by whoever calls);
  * receives and sends with the caller's own buffers (a wait that is given up would have to wait for the kernel, and a loser in a select would have taken);
- * sends as requests (the buffer is the caller's: as before); SQPOLL (a core for it).
+ * sends that wait in the kernel for room (the buffer is the caller's: as before); SQPOLL (a core for it).
  */
 #ifndef WEFT_DRIVER_URING_H
 #define WEFT_DRIVER_URING_H
@@ -46,7 +47,8 @@ enum {
     WEFT__URING_POLL_READ = 1,
     WEFT__URING_POLL_WRITE = 2,
     WEFT__URING_FETCH = 4,
-    WEFT__URING_ALL = 7,
+    WEFT__URING_SEND = 8,
+    WEFT__URING_ALL = 15,
 };
 
 /* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
@@ -76,6 +78,13 @@ struct weft__uring_slot {
     size_t unread;   /* bytes */
     int *fds;        /* connections: a ring of `fds_room`, from fds_first on */
     uint32_t fds_first, fds_count, fds_room;
+
+    /* -- SEND -- */
+    _Atomic bool sending; /* one was asked for, and its answer is not taken: relaxed, the writer's own */
+    bool has_sent;        /* its answer is here */
+    int32_t sent;         /* which */
+    uint32_t send_bytes;
+    const void *send_from;
 };
 
 /* Behind the port: port->own. */
@@ -143,6 +152,18 @@ void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
                             struct weft__uring_slot *us);
 
 struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint64_t token);
+
+/* ---- sends (uring_send.c). Without the lock ---- */
+
+/* SEND and SEND_SOON of the verb `take`; `seen`: the look before it. */
+ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
+ssize_t weft__uring_unsend(struct weft__fdslot *slot);
+
+static inline bool weft__uring_is_sending(const struct weft__uring_slot *us)
+{
+    /* relaxed: the writer's own; another that waits beside it has seen the word that it wrote behind it [fd-ready] */
+    return load_relaxed(&us->sending);
+}
 
 /* ---- what has come (uring_fetched.c). Holds: the ring's lock ---- */
 

@@ -96,6 +96,17 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
             WEFT__URING_UNREAD; /* `optlen` of newer headers: bytes in all, then it ends */
 }
 
+/* Done while it is submitted, or not at all: it never waits in the kernel. */
+static void write_send(struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint64_t token)
+{
+    sqe->opcode = IORING_OP_SEND;
+    sqe->fd = us->slot->fd;
+    sqe->addr = (uint64_t)(uintptr_t)us->send_from;
+    sqe->len = us->send_bytes;
+    sqe->msg_flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    sqe->user_data = token;
+}
+
 static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
                           struct weft__uring_slot *us, uint32_t which)
 {
@@ -107,6 +118,9 @@ static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
         break;
     case WEFT__URING_POLL_WRITE:
         write_poll(sqe, slot->fd, EPOLLOUT | EPOLLET, WEFT__URING_TOKEN(us, which));
+        break;
+    case WEFT__URING_SEND:
+        write_send(sqe, us, WEFT__URING_TOKEN(us, which));
         break;
     default:
         write_fetch(u, sqe, us, WEFT__URING_TOKEN(us, which));

@@ -87,9 +87,12 @@ static ssize_t try_urgent(struct weft__fdslot *slot, void *arg)
 }
 
 static const struct weft__op_kind kinds[] = {
-    [WEFT_FD_READ] = {WEFT__SIDE_READ, WEFT__USE_SHARED, READS, try_read},
-    [WEFT_FD_WRITE] = {WEFT__SIDE_WRITE, WEFT__USE_SHARED, WRITES, try_write},
-    [WEFT_FD_URGENT] = {WEFT__SIDE_READ, WEFT__USE_SHARED, URGENT, try_urgent},
+    [WEFT_FD_READ] = {
+        .side = WEFT__SIDE_READ, .as = WEFT__USE_SHARED, .bits = READS, .tries = try_read},
+    [WEFT_FD_WRITE] = {
+        .side = WEFT__SIDE_WRITE, .as = WEFT__USE_SHARED, .bits = WRITES, .tries = try_write},
+    [WEFT_FD_URGENT] = {
+        .side = WEFT__SIDE_READ, .as = WEFT__USE_SHARED, .bits = URGENT, .tries = try_urgent},
 };
 
 static weft_poll poll_side(weft_fd *w, enum weft_fd_side side, struct trying *t, struct weft_io *io,

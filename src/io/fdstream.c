@@ -162,11 +162,39 @@ static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct 
     return moves_one(stream, io, &recvs_one, iov, flags, cx, ret, done);
 }
 
-/* Written by calls on every backend. */
+static const struct weft__op_kind writes_soon = {
+    .side = WEFT__SIDE_WRITE,
+    .as = WEFT__USE_WRITER,
+    .bits = WEFT__READY_WRITE | WEFT__READY_WRITE_END,
+    .tries = tries,
+    .soon = true,
+};
+
+/* On a backend that makes many sends at once: unless it is polled beside others, whose winning would drop its answer. */
+static weft_poll write_soon(weft_stream *stream, struct weft_io *io, const struct iovec *one,
+                            unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    struct weft__fdslot *slot = weft__fdstream_slot(stream);
+    struct weft__op *op = weft__op_of(io);
+    int take = cx->among || cx->probe ? WEFT__TAKE_SEND : WEFT__TAKE_SEND_SOON;
+    struct moving m = {.iov = one, .count = 1, .take = take, .done = done};
+    struct weft__op_all every = {.want = one->iov_len, .done = done};
+    const struct weft__op_all *all = flags & WEFT_IO_ALL ? &every : NULL;
+    bool probe = cx->probe;
+
+    if (every.want == 0) return moved_nothing(ret);
+    if (op->as) cx->probe = false; /* what has begun does not withdraw: its buffer may be noted */
+    weft_poll r = weft__op_poll(slot, op, &writes_soon, &m, all, cx, ret);
+    cx->probe = probe;
+    return r;
+}
+
 static weft_poll write_socket(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                               int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
     if (count != 1) return write_socket_list(stream, io, iov, count, flags, cx, ret, done);
+    if (!weft__driver_always_direct(weft__fdstream_slot(stream)))
+        return write_soon(stream, io, iov, flags, cx, ret, done);
     return moves_one(stream, io, &sends_one, iov, flags, cx, ret, done);
 }
 

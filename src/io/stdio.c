@@ -64,8 +64,10 @@ static ssize_t try_out(struct weft__fdslot *slot, void *arg)
     return try_side(slot, arg, OUT);
 }
 
-static const struct weft__op_kind ins = {WEFT__SIDE_READ, WEFT__USE_READER, IN, try_in};
-static const struct weft__op_kind outs = {WEFT__SIDE_WRITE, WEFT__USE_WRITER, OUT, try_out};
+static const struct weft__op_kind ins = {
+    .side = WEFT__SIDE_READ, .as = WEFT__USE_READER, .bits = IN, .tries = try_in};
+static const struct weft__op_kind outs = {
+    .side = WEFT__SIDE_WRITE, .as = WEFT__USE_WRITER, .bits = OUT, .tries = try_out};
 
 static weft_poll shared(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *kind,
                         const struct weft__list_rest *list, bool all, weft_cx *cx, ssize_t *ret,

@@ -45,12 +45,11 @@ enum {
 #include "driver/uring.c"
 #include "driver/uring_ask.c"
 #include "driver/uring_fetched.c"
-#include "sched/park.c"
+#include "driver/uring_send.c"
+#include "ring_port.h"
 
 /* ---- broken twins of the verbs ---- */
 
-static struct weft__driver driver;
-static struct weft__port port;
 static struct weft__fdslot slots[2];
 static void *retired[FILES];
 static struct weft__uring_slot *unended; /* whose FETCH has ended, and is asked for all the same */
@@ -123,60 +122,6 @@ static bool twin_let_go(struct weft__port *p, struct weft__fdslot *slot)
     if (uring_let_go(p, slot)) return true;
     if (model_mutant == LETS_GO_BLINDLY) us->left = false;
     return model_mutant == LETS_GO_BLINDLY;
-}
-
-/* ---- the runtime ---- */
-
-static unsigned worker; /* whose port it is; 0: nobody's */
-static struct weft__driver_ops verbs;
-
-static void stirs(struct weft__driver *d, uint32_t index)
-{
-    (void)d, (void)index;
-}
-
-static void calms(struct weft__driver *d)
-{
-    (void)d;
-}
-
-static enum weft__home who_is_home(struct weft__driver *d, uint32_t index)
-{
-    (void)d, (void)index;
-    return model_self() == worker ? WEFT__HOME_SELF
-           : worker               ? WEFT__HOME_ANOTHER
-                                  : WEFT__HOME_NOBODY;
-}
-
-static _Atomic uint32_t to_end; /* actors that have not */
-static struct weft__park park;
-
-static void one_ends(void)
-{
-    if (fetch_sub_acq_rel(&to_end, 1) == 1) weft__unpark(&park);
-}
-
-/* Its worker, that has nothing else to do: as weft__io_park. */
-static void works(void *arg)
-{
-    struct weft__events events;
-    (void)arg;
-    while (load_acquire(&to_end) > 0) {
-        store_relaxed(&port.slept_in, true);
-        bool sleeps = weft__park_elsewhere(&park, EVENT_FD);
-        events.count = 0;
-        if (sleeps) (void)verbs.wait(&port, &events, WEFT__EVENTS_MAX, WEFT__NEVER);
-        store_relaxed(&port.slept_in, false);
-        if (sleeps) (void)weft__park_back(&park);
-        (void)verbs.deliver(&port, &events, true);
-    }
-}
-
-/* Somebody who looks after the port of another, once. */
-static void robs(void *arg)
-{
-    (void)arg;
-    (void)weft__port_turn(&port, WEFT__EVENTS_MAX, false);
 }
 
 /* ---- readers, accepters ---- */
@@ -265,47 +210,25 @@ static struct actor *actor_at(struct weft__fdslot *at, weft_poll (*body)(struct 
 
 /* ---- cases ---- */
 
-static void slot_made(unsigned i)
-{
-    slots[i].port = &port;
-    slots[i].index = i;
-    for (int side = 0; side < WEFT__SIDES; side++)
-        weft__waitlist_init(&slots[i].waiters[side]);
-    store_relaxed(&port.chunk[i], &slots[i]);
-}
-
 static void begin(enum weft__shape shape, uint32_t actor_count, unsigned bytes, unsigned ends)
 {
     actors_begin();
     kernel_made(ends);
-    memset(&driver, 0, sizeof(driver));
-    memset(&port, 0, sizeof(port));
-    memset(slots, 0, sizeof(slots));
     memset(next_byte, 0, sizeof(next_byte));
+    memset(retired, 0, sizeof(retired));
     verbs = weft__driver_uring;
     verbs.add = twin_add;
     verbs.take = twin_take;
-    memset(retired, 0, sizeof(retired));
     verbs.wait = twin_wait;
     verbs.deliver = twin_deliver;
     verbs.let_go = twin_let_go;
-    driver.ops = &verbs;
-    driver.stir = stirs;
-    driver.calm = calms;
-    driver.home = who_is_home;
-    driver.port_count = 1;
-    driver.ports = &port;
-    store_relaxed(&driver.references, 1);
-    port_init(&port, &driver, 0);
+    port_made(actor_count);
     for (unsigned i = 0; i < 2; i++)
-        slot_made(i);
-    store_relaxed(&to_end, actor_count);
-    weft__park_init(&park);
+        slot_made(&slots[i], i);
     unended = NULL;
     accepted = 0;
     wanted = bytes;
     ended = 0;
-    worker = 0;
     model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
     slot->shape = shape;
 }

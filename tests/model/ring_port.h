@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring_port - a port on io_uring and its worker, for model tests: the kernel is ring_kernel.h, the sleep
+ * is the real one. Behind the driver's sources.
+ */
+#ifndef MODEL_RING_PORT_H
+#define MODEL_RING_PORT_H
+
+#include "ring_kernel.h"
+#include "sched/park.c"
+
+static struct weft__driver driver;
+static struct weft__port port;
+static struct weft__driver_ops verbs;
+static unsigned worker; /* whose port it is; 0: nobody's */
+
+static void stirs(struct weft__driver *d, uint32_t index)
+{
+    (void)d, (void)index;
+}
+
+static void calms(struct weft__driver *d)
+{
+    (void)d;
+}
+
+static enum weft__home who_is_home(struct weft__driver *d, uint32_t index)
+{
+    (void)d, (void)index;
+    return model_self() == worker ? WEFT__HOME_SELF
+           : worker               ? WEFT__HOME_ANOTHER
+                                  : WEFT__HOME_NOBODY;
+}
+
+static _Atomic uint32_t to_end; /* actors that have not */
+static struct weft__park park;
+
+static void one_ends(void)
+{
+    if (fetch_sub_acq_rel(&to_end, 1) == 1) weft__unpark(&park);
+}
+
+/* Its worker, that has nothing else to do: as weft__io_park. */
+static void works(void *arg)
+{
+    struct weft__events events;
+    (void)arg;
+    while (load_acquire(&to_end) > 0) {
+        store_relaxed(&port.slept_in, true);
+        bool sleeps = weft__park_elsewhere(&park, EVENT_FD);
+        events.count = 0;
+        if (sleeps) (void)verbs.wait(&port, &events, WEFT__EVENTS_MAX, WEFT__NEVER);
+        store_relaxed(&port.slept_in, false);
+        if (sleeps) (void)weft__park_back(&park);
+        (void)verbs.deliver(&port, &events, true);
+    }
+}
+
+/* Somebody who looks after the port of another, once. */
+static void robs(void *arg)
+{
+    (void)arg;
+    (void)weft__port_turn(&port, WEFT__EVENTS_MAX, false);
+}
+
+/* `verbs` are there. */
+static void port_made(uint32_t actor_count)
+{
+    memset(&driver, 0, sizeof(driver));
+    memset(&port, 0, sizeof(port));
+    driver.ops = &verbs;
+    driver.stir = stirs;
+    driver.calm = calms;
+    driver.home = who_is_home;
+    driver.port_count = 1;
+    driver.ports = &port;
+    store_relaxed(&driver.references, 1);
+    port_init(&port, &driver, 0);
+    store_relaxed(&to_end, actor_count);
+    weft__park_init(&park);
+    worker = 0;
+}
+
+static void slot_made(struct weft__fdslot *slot, unsigned index)
+{
+    memset(slot, 0, sizeof(*slot));
+    slot->port = &port;
+    slot->index = index;
+    for (int side = 0; side < WEFT__SIDES; side++)
+        weft__waitlist_init(&slot->waiters[side]);
+    store_relaxed(&port.chunk[index], slot);
+}
+
+#endif
