@@ -23,9 +23,10 @@ static weft_poll refuse(weft_future *arms, size_t count, weft_cx *cx, int *ret)
 
 /* ---- all ----------------------------------------------------------------------------------------- */
 
-static void one_over(struct weft__gathering *s, const weft_future *arm, int why, bool fail_fast)
+static void one_over(struct weft__gathering *s, const weft_future *arm, bool fail_fast)
 {
-    if (weft__arm_gave_up(arm, why)) s->why = why;
+    int why = weft__arm_gave_up(arm);
+    if (why) s->why = why;
     if (fail_fast && s->failed == 0) s->failed = weft__arm_failure(arm);
 }
 
@@ -48,7 +49,7 @@ static bool all_round(struct weft__gathering *s, weft_future *arms, size_t count
         }
         int why = s->failed && cx->why == 0 ? -ECANCELED : cx->why;
         if (weft__arm_poll(arm, cx, why, true)) {
-            one_over(s, arm, cx->why, fail_fast);
+            one_over(s, arm, fail_fast);
         } else {
             over = false;
             *untold |= !why;
