@@ -104,7 +104,7 @@ static int64_t works(_Atomic uint64_t *count)
     return 1;
 }
 
-static int64_t works_with_gift(uint64_t *gift)
+static int64_t works_with_gift(const uint64_t *gift)
 {
     return (int64_t)*gift;
 }
