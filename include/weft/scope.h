@@ -42,7 +42,7 @@ typedef struct weft_scope {
  *                  that failure; or why the whole was stopped, if that came first: -ECANCELED (also when the block was left
  *                  by break, return or goto), -ETIME. Further failures are reported as any that nobody reads.
  *                  NULL: children are on their own. It is the scope's until then: not for what a spawn answers.
- *   timeout        from here on. Children and block are told -ETIME.
+ *   timeout        from here on. Children and block are told -ETIME. 0: none; what is below zero has passed already.
  *   deadline       the same at a point on the clock of weft_now. The earlier of the two counts.
  *   limit          children at a time. A spawn into a full scope waits.
  *   first_success  the first child whose result is not below zero cancels the others; failures do not. *error is 0 once

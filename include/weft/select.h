@@ -47,8 +47,8 @@ typedef struct weft_future {
     uint16_t ret_bytes;
     uint8_t ret_signed;
     uint8_t kind;                   /* enum weft__arm_kind, or'ed */
-    uint8_t weft__state WEFT__ZERO; /* the combinator's */
-    uint8_t weft__spare WEFT__ZERO;
+    uint8_t weft__state WEFT__ZERO; /* the combinator's, as the next */
+    uint8_t weft__told WEFT__ZERO;  /* why to stop, so far: bits */
 } weft_future;
 
 enum weft__arm_kind {

@@ -7,6 +7,7 @@
  *     not over, none failed   polled with the task's own reason
  *     begun, one failed       polled with the task's reason, else -ECANCELED
  *     unbegun, one failed     refused
+ * In the poll in which one fails those that had their turn before it have another, to be told: no wake of theirs need ever come.
  * The first poll begins arms in order, so with one that fails at once those behind it never begin.
  * Threads: the poller's.
  */
@@ -22,19 +23,21 @@ static weft_poll refuse(weft_future *arms, size_t count, weft_cx *cx, int *ret)
 
 /* ---- all ----------------------------------------------------------------------------------------- */
 
-static void one_over(struct weft__gathering *s, const weft_future *arm, int why, bool fail_fast)
+static void one_over(struct weft__gathering *s, const weft_future *arm, bool fail_fast)
 {
-    if (weft__arm_gave_up(arm, why)) s->why = why;
+    int why = weft__arm_gave_up(arm);
+    if (why) s->why = why;
     if (fail_fast && s->failed == 0) s->failed = weft__arm_failure(arm);
 }
 
-static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t count,
-                          bool fail_fast, weft_cx *cx, int *ret)
+/* Each that is not over, once. True: all are. `untold`: one waits on that had its turn before any had
+ * failed. */
+static bool all_round(struct weft__gathering *s, weft_future *arms, size_t count, bool fail_fast,
+                      weft_cx *cx, bool *untold)
 {
     bool over = true;
-
-    if (weft__arm_is_refused(cx)) return refuse(arms, count, cx, ret);
     uint32_t first = UINT32_MAX;
+
     for (size_t k = 0; k < count; k++) {
         size_t i = s->next + k < count ? s->next + k : s->next + k - count;
         weft_future *arm = &arms[i];
@@ -46,12 +49,25 @@ static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t c
         }
         int why = s->failed && cx->why == 0 ? -ECANCELED : cx->why;
         if (weft__arm_poll(arm, cx, why, true)) {
-            one_over(s, arm, cx->why, fail_fast);
+            one_over(s, arm, fail_fast);
         } else {
             over = false;
+            *untold |= !why;
         }
     }
     s->next = first + 1; /* none: 0 again */
+    return over;
+}
+
+static weft_poll all_poll(struct weft__gathering *s, weft_future *arms, size_t count,
+                          bool fail_fast, weft_cx *cx, int *ret)
+{
+    if (weft__arm_is_refused(cx)) return refuse(arms, count, cx, ret);
+    bool over, untold;
+    do { /* twice at most: behind the first failure all are told */
+        untold = false;
+        over = all_round(s, arms, count, fail_fast, cx, &untold);
+    } while (s->failed && untold);
     *ret = s->failed ? s->failed : s->why;
     return over ? WEFT_READY : WEFT_PENDING;
 }

@@ -7,7 +7,8 @@
  *     any     -> OVER      [poll, probe]    READY, the result stands in the frame
  *     UNBEGUN -> OVER      [refuse]         it never began; the result says why, if it can, and so do those of the arms inside it
  *
- * A result tells whether an arm GAVE UP: it is a signed integer, and what the arm was told to stop with. All else has
+ * A result tells whether an arm GAVE UP: it is a signed integer, and what the arm was told to stop with, in this poll or in one before:
+ * while it cleans up, whoever asked may be overruled from further out. All else has
  * happened, also an error, and also a result that is no signed integer: that one cannot say it.
  * `cx` is changed in place, for the length of a poll: a fiber beneath finds it by its address.
  * Threads: the poller's.
@@ -36,6 +37,12 @@ static inline bool weft__arm_is(const weft_future *arm, uint8_t state)
     return weft__arm_runs(arm) && arm->weft__state == state;
 }
 
+/* The reasons that there are, as bits of `weft__told`. */
+static inline uint8_t weft__arm_told_bit(int64_t why)
+{
+    return why == -ECANCELED ? 1 : why == -ETIME ? 2 : 0;
+}
+
 /* One poll, told `why`. `among`: beside others of the same task. True: it is OVER. */
 static inline bool weft__arm_poll(weft_future *arm, weft_cx *cx, int why, bool among)
 {
@@ -43,6 +50,7 @@ static inline bool weft__arm_poll(weft_future *arm, weft_cx *cx, int why, bool a
     bool outer_among = cx->among;
 
     weft_dassert(!cx->probe);
+    if (why) arm->weft__told |= weft__arm_told_bit(why);
     cx->why = why;
     cx->among |= among;
     weft_poll answer = arm->poll(arm->frame, cx);
@@ -84,9 +92,11 @@ static inline int weft__arm_failure(const weft_future *arm)
     return ret < 0 ? (int)ret : 0;
 }
 
-static inline bool weft__arm_gave_up(const weft_future *arm, int why)
+/* Why an arm that is OVER gave up; 0: it did not. */
+static inline int weft__arm_gave_up(const weft_future *arm)
 {
-    return why && weft__arm_ret(arm) == why;
+    int64_t ret = arm->weft__told ? weft__arm_ret(arm) : 0;
+    return arm->weft__told & weft__arm_told_bit(ret) ? (int)ret : 0;
 }
 
 /* Is this no poll, but word to a combinator that it will not begin? */

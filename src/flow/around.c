@@ -8,11 +8,10 @@
 
 /* ---- a future around a child --------------------------------------------------------------------- */
 
-static weft_poll over(struct weft__around *around, const weft_future *of, weft_cx *cx, int why,
-                      int *ret)
+static weft_poll over(struct weft__around *around, const weft_future *of, weft_cx *cx, int *ret)
 {
     weft__region_settle(&around->region, cx);
-    *ret = weft__arm_gave_up(of, why) ? why : 0;
+    *ret = weft__arm_gave_up(of);
     return WEFT_READY;
 }
 
@@ -35,7 +34,7 @@ static weft_poll probe(struct weft__around *around, weft_future *of, weft_cx *cx
     if (weft__arm_is_refused(cx)) return refuse(of, cx, ret);
     if (!(of->kind & WEFT__ARM_PROBES) || weft__region_asks(&around->region, cx))
         return WEFT_PENDING;
-    return weft__arm_probe(of, cx) ? over(around, of, cx, 0, ret) : WEFT_PENDING;
+    return weft__arm_probe(of, cx) ? over(around, of, cx, ret) : WEFT_PENDING;
 }
 
 weft_poll weft__around_poll(struct weft__around *around, weft_future *of, weft_cx *cx, int *ret)
@@ -47,7 +46,7 @@ weft_poll weft__around_poll(struct weft__around *around, weft_future *of, weft_c
     do { /* twice at most: what asks has begun */
         (void)weft__region_asks(region, cx);
         int why = weft__region_why(region, cx->why);
-        if (weft__arm_poll(of, cx, why, false)) return over(around, of, cx, why, ret);
+        if (weft__arm_poll(of, cx, why, false)) return over(around, of, cx, ret);
     } while (weft__region_begin(region, cx));
     return WEFT_PENDING;
 }

@@ -7,7 +7,8 @@
  *     in the table  <=>  spawned, and neither taken out, let go, nor replaced        two in the table have different keys
  *
  * A SPAWN refuses a key that is there or on its way. Between the look and the member the program makes the task, with no lock held; so the key hangs in a list
- * meanwhile, on the stack of who makes it. Who replaces needs no such claim: what is there when its member comes, goes.
+ * meanwhile, on the stack of who makes it. Who replaces needs no such claim: what is there when its member comes, goes; and so does who was on its way then, as soon
+ * as it comes: it would else push out the one that replaced it.
  * REPLACED  The old one leaves the table and is cancelled. If it runs, it becomes unwanted: its handle is dropped when it ends (flow/set.c); if it has ended, at
  * once.
  *
@@ -218,11 +219,23 @@ static struct found *found_init(struct keyed *k, struct weft_task *task, const v
     return found;
 }
 
+/* Holds: the lock. It was replaced while it was on its way: it is in the set until it ends, and never in the table. */
+static void put_aside(struct keyed *k, struct weft__member *member, struct weft__wake_chain *chain)
+{
+    member->unwanted = true;
+    weft__set_enlist(&k->set, member, chain);
+    weft__member_cancel(member, -ECANCELED, chain);
+}
+
 /* Holds: the lock. Gives the handle of one that was replaced, and had ended. */
-static struct weft_task *put_in(struct keyed *k, struct found *found,
+static struct weft_task *put_in(struct keyed *k, struct found *found, bool replaces,
                                 struct weft__wake_chain *chain)
 {
     struct found *old = find(k, found->key, found->hash);
+    if (old && !replaces) {
+        put_aside(k, member_of(found), chain);
+        return NULL;
+    }
     struct weft_task *gone = old ? drop_old(k, old, chain) : NULL;
 
     weft__list_push_back(list_for(k, found->hash), &found->link);
@@ -249,7 +262,7 @@ int weft__keyed_add(weft_keyed *keyed, struct weft__keyed_place *place, weft_tas
     keyed_lock(k);
     grow(k);
     if (weft__link_linked(&p->link)) weft__list_remove(&p->link);
-    struct weft_task *gone = put_in(k, found, &chain);
+    struct weft_task *gone = put_in(k, found, p->replaces, &chain);
     weft__set_unlock(&k->set, &chain);
     weft__member_watch(member);
     if (gone) (void)weft_detach(gone);

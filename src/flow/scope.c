@@ -34,14 +34,15 @@ static struct weft__kin *kin_of(const weft_scope *scope)
 
 /* ---- making ---------------------------------------------------------------------------------------- */
 
-/* 0: none. */
+/* 0: none. What is below zero was computed, and is past: to take it for none would be to wait for ever. */
 static weft_time deadline_of(const weft_scope_opts *opts)
 {
-    weft_time at = opts->deadline > 0 ? opts->deadline : WEFT_FOREVER;
-    weft_time after = opts->timeout > 0 ? weft_later(weft_now(), opts->timeout) : WEFT_FOREVER;
+    weft_time at = opts->deadline ? opts->deadline : WEFT_FOREVER;
+    weft_time after = opts->timeout ? weft_later(weft_now(), opts->timeout) : WEFT_FOREVER;
     weft_time first = after < at ? after : at;
 
-    return first == WEFT_FOREVER ? 0 : first;
+    if (first == WEFT_FOREVER) return 0;
+    return first ? first : 1;
 }
 
 static uint8_t policy_of(const weft_scope_opts *opts)

@@ -41,10 +41,10 @@ static int begin(struct weft_scope_run *f, weft_cx *cx)
     return weft__scope_join_begins(&f->weft__end, cx);
 }
 
-static void body_ends(struct weft_scope_run *f, int why)
+static void body_ends(struct weft_scope_run *f)
 {
     struct weft__kin *kin = weft__scope_kin(f->scope);
-    int failure = weft__arm_gave_up(&f->of, why) ? 0 : weft__arm_failure(&f->of);
+    int failure = weft__arm_gave_up(&f->of) ? 0 : weft__arm_failure(&f->of);
 
     if (f->weft__stage == BODY_WAITS) weft__kin_body_settle(kin, WEFT__LEAF_WAITER(f));
     f->weft__stage = END;
@@ -72,7 +72,7 @@ static bool body_poll(struct weft_scope_run *f, weft_cx *cx)
         weft__scope_listens(&f->weft__end, cx);
         why = cx->why ? cx->why : weft__kin_reason(weft__scope_kin(f->scope));
         if (weft__arm_poll(&f->of, cx, why, false)) {
-            body_ends(f, why);
+            body_ends(f);
             return true;
         }
     } while (stopped_meanwhile(f, cx, why));

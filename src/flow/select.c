@@ -145,9 +145,9 @@ static bool poll_round(const struct round *r, weft_cx *cx)
 /* ---- SETTLES ------------------------------------------------------------------------------------- */
 
 /* An arm that was told to stop is over. With no winner yet, one that did something is it. */
-static void settled(const struct round *r, size_t i, int why)
+static void settled(const struct round *r, size_t i)
 {
-    if (r->s->won == 0 && !weft__arm_gave_up(&r->arms[i], why)) (void)wins(r, i);
+    if (r->s->won == 0 && !weft__arm_gave_up(&r->arms[i])) (void)wins(r, i);
 }
 
 /* True: all are over. */
@@ -159,7 +159,7 @@ static bool settle(const struct round *r, weft_cx *cx)
     for (size_t i = 0; i < r->count; i++) {
         if (!weft__arm_is(&r->arms[i], WEFT__ARM_BEGUN) || is_kept(&r->arms[i])) continue;
         if (weft__arm_poll(&r->arms[i], cx, why, true)) {
-            settled(r, i, why);
+            settled(r, i);
         } else {
             all = false;
         }

@@ -231,7 +231,7 @@ weft_poll weft_set_join_poll(void *frame, weft_cx *cx)
     if (!s) return refuse(f, -EINVAL);
     if (cx->probe) return probe(f, s);
     if (cx->why) {
-        f->why = weft_cx_cancelled(cx);
+        f->why = cx->why; /* what it costs is asked for below: twice may be more than there is */
         stop_members(f, s, f->why);
     }
     return drain(f, s, cx, true);
@@ -244,7 +244,7 @@ weft_poll weft_set_stop_poll(void *frame, weft_cx *cx)
 
     if (!s) return refuse(f, -EINVAL);
     if (cx->probe) return probe(f, s);
-    if (cx->why) f->why = weft_cx_cancelled(cx);
+    if (cx->why) f->why = cx->why; /* as above */
     stop_members(f, s, f->why ? f->why : -ECANCELED);
     return drain(f, s, cx, true);
 }

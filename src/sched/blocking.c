@@ -130,18 +130,31 @@ static void hand_waits(const _Atomic uint32_t *rung)
     if (rung) weft__clock_nudge(pool->rt); /* it may be all that the clock had to wait for */
 }
 
-uint32_t weft__blocking_asleep(struct weft__blocking *pool)
+/* Holds: jobs.lock. Jobs that wait: inside of themselves, or for their turn behind others of their lane. */
+static uint32_t count_waiting(struct weft__blocking *pool)
 {
     uint32_t count = 0;
 
-    weft__lock_take(&pool->jobs.lock);
     weft__list_each (link, &pool->hands) {
         const struct blocking_hand *h = weft__container_of(link, struct blocking_hand, all);
         /* relaxed: who rings is awake, or it is the caller */
         if (h->job && h->rung && load_relaxed(h->rung) == 0) count++;
     }
-    weft__lock_drop(&pool->jobs.lock);
+    weft__list_each (link, &pool->jobs.lanes) {
+        const struct weft__lane *lane = weft__container_of(link, struct weft__lane, all);
+        count += lane->queued - lane->may;
+    }
     return count;
+}
+
+/* A job holds the clock before it is queued, and until it is out of the queue and off its thread: so under the lock all that are counted are among the holds. */
+bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds)
+{
+    weft__lock_take(&pool->jobs.lock);
+    bool some_go_on =
+        load_relaxed(holds) > count_waiting(pool); /* relaxed: ordered by the lock, as said */
+    weft__lock_drop(&pool->jobs.lock);
+    return some_go_on;
 }
 
 /* ---- what follows from a job ---- */

@@ -73,8 +73,8 @@ int64_t weft__call_now(const weft_call *call);
 /* This thread runs a job of that lane. */
 bool weft__blocking_is_here(const struct weft_lane *lane);
 
-/* How many threads of the pool wait inside of their jobs, and have not been woken. */
-uint32_t weft__blocking_asleep(struct weft__blocking *pool);
+/* Of so many who hold the clock, is there one that is no job that waits? One waits inside of itself, and has not been woken, or in its lane behind others. */
+bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds);
 
 void weft__blocking_stats(struct weft__blocking *pool, weft_stats *into);
 

@@ -141,6 +141,7 @@ static int submit_from_anywhere(struct weft_blocking *f, struct weft_lane *lane,
         weft__rt_hold(rt);
         at |= HOLDING;
         r = submit(f, lane, cx);
+        weft__clock_nudge(rt); /* it may only wait behind another that sleeps */
         weft__gate_leave(rt);
         if (r < 0) weft__rt_release(rt);
     }

@@ -78,9 +78,9 @@ static bool all_idle(struct weft_rt *rt)
 
 bool weft__clock_is_held(struct weft_rt *rt)
 {
-    uint32_t holds =
-        load_relaxed(&rt->clock.holds); /* relaxed: who holds it keeps a task waiting */
-    return holds > 0 && weft__blocking_asleep(&rt->blocking) < holds;
+    /* relaxed: who holds it keeps a task waiting */
+    if (load_relaxed(&rt->clock.holds) == 0) return false;
+    return weft__blocking_holds(&rt->blocking, &rt->clock.holds);
 }
 
 void weft__clock_nudge(struct weft_rt *rt)

@@ -18,7 +18,8 @@
  * the last one sees all the others. It drives all wheels itself, in their order, so what becomes due
  * at one time is queued by one thread. `holds` keeps it from happening: something is under way that
  * the queues do not show, a blocking job. A job that waits in a call of ours is no reason to wait for
- * it; it is asleep until it is rung, and whoever rings it is awake himself, or moves the clock. Nor is a runtime idle
+ * it; it is asleep until it is rung, and whoever rings it is awake himself, or moves the clock; nor are those that
+ * wait behind it for a place in their lane. Nor is a runtime idle
  * that has an fd: what the kernel will bring, and when, nobody knows. Its clock moves when it is told to.
  * A runtime that has stopped is idle: only threads outside that still sleep on its clock look.
  *

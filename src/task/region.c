@@ -18,13 +18,17 @@ void weft__region_init(struct weft__region *region, weft_pollfn *poll, void *lea
     *region = (struct weft__region){.poll = poll, .leaf = leaf, .why = why, .shield = shield};
 }
 
-/* `cx` is changed in place: a fiber beneath finds it by this address. */
+/* `cx` is changed in place: a fiber beneath finds it by this address. A leaf costs no budget: one that has to ask
+ * for some could neither begin nor settle without, and others of the same task may have spent it. */
 static bool leaf_is_over(struct weft__region *region, weft_cx *cx, int why)
 {
     int outer = cx->why;
+    uint32_t budget = cx->budget;
     cx->why = why;
+    cx->budget = WEFT__UNBUDGETED;
     weft_poll answer = region->poll(region->leaf, cx);
     cx->why = outer;
+    cx->budget = budget;
     return answer == WEFT_READY;
 }
 

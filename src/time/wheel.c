@@ -74,6 +74,7 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
     weft__lock_init(&wheel->lock, WEFT__RANK_WHEEL);
     store_relaxed(&wheel->live, 0); /* relaxed: not shared yet */
     set_next(wheel, INT64_MAX, true);
+    wheel->readings = 0;
     wheel->elapsed = now < 0 ? 0 : (uint64_t)now;
     weft__link_init(&wheel->fresh);
     weft__link_init(&wheel->falling);
@@ -282,7 +283,8 @@ int64_t weft__wheel_next(struct weft__wheel *wheel)
 {
     weft__lock_take_brief(&wheel->lock);
     if (!wheel->exact) find_deadline(wheel);
-    int64_t next = weft__list_empty(&wheel->fresh) ? next_of(wheel) : INT64_MIN;
+    bool all_stamped = weft__list_empty(&wheel->fresh) && wheel->readings == 0;
+    int64_t next = all_stamped ? next_of(wheel) : INT64_MIN;
     weft__lock_drop_brief(&wheel->lock);
     return next;
 }
@@ -296,15 +298,18 @@ bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading
     weft__list_splice_back(&reading->gathered, &wheel->fresh);
     /* Under the lock: who cancels the last of them meanwhile writes to the list's head, which goes if this says "none". */
     bool some = !weft__list_empty(&reading->gathered);
+    wheel->readings += some;
     weft__lock_drop_brief(&wheel->lock);
+    reading->some = some;
     return some;
 }
 
 /* Holds: the lock. What this turn could not stamp is fresh again, before what came since. */
-static void give_back(struct weft__wheel *wheel, struct weft__link *gathered)
+static void give_back(struct weft__wheel *wheel, struct weft__reading *reading)
 {
-    weft__list_splice_back(gathered, &wheel->fresh);
-    weft__list_splice_back(&wheel->fresh, gathered);
+    weft__list_splice_back(&reading->gathered, &wheel->fresh);
+    weft__list_splice_back(&wheel->fresh, &reading->gathered);
+    wheel->readings -= reading->some;
 }
 
 /* Holds: the lock. First up to `now`, so that what is stamped falls as little as possible; then what
@@ -329,7 +334,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
     weft__lock_take_brief(&wheel->lock);
     if (turn.now < (int64_t)wheel->elapsed) turn.now = (int64_t)wheel->elapsed;
     bool done = turn_to_now(wheel, reading, &turn);
-    if (reading) give_back(wheel, &reading->gathered);
+    if (reading) give_back(wheel, reading);
     if (done) {
         find_deadline(wheel);
     } else {

@@ -17,7 +17,9 @@
  * fate of most timers, then cost a few nanoseconds. Its deadline counts from a reading of the clock
  * that begins after it was armed. Whoever reads therefore first *gathers* what is fresh, into a list
  * of its own, then reads, then lets expire stamp that list: another thread may arm in between, or
- * read and gather, and does not get a time that was read before.
+ * read and gather, and does not get a time that was read before. What is gathered lies neither in the
+ * wheel nor among the fresh; so while a reading is under way nobody is told when to look next, but to
+ * look again: who gathers for another may be held up, and would not wake it.
  *
  *     OUT      in no list; the frame may die
  *     ARMED    in the wheel, or fresh
@@ -90,6 +92,7 @@ struct weft__wheel {
     _Atomic uint32_t live; /* timers armed; written under the lock, a hint without it */
     _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
     bool exact;            /* `next` is as good as it can be */
+    uint32_t readings;     /* under way, with timers that have no deadline yet */
 
     uint64_t elapsed;          /* as far as it has turned */
     struct weft__link fresh;   /* `when` is relative */
@@ -213,9 +216,10 @@ static inline bool weft__wheel_due(const struct weft__wheel *wheel, int64_t now)
  * so it is pinned, and goes to expire. */
 struct weft__reading {
     struct weft__link gathered; /* fresh timers that count from it    [wheel's lock] */
+    bool some;                  /* there were; it counts in `readings` [its thread] */
 };
 
-/* Before the clock is read: what is fresh now counts from that reading. True: there is some. */
+/* Before the clock is read: what is fresh now counts from that reading. True: there is some, and expire must follow. */
 bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading);
 
 /* Turn to `now`, which was read after the gather: stamp what was gathered, fire what is due, at most
@@ -225,7 +229,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
                             uint32_t max, const struct weft__sched *sched);
 
 /* The time of the next look, WEFT__NEVER if nothing is armed; INT64_MIN if there is something to do
- * now (fresh timers, or a turn that was cut short). */
+ * now (fresh timers, or a turn that was cut short), or in a moment: another one reads the clock for some. */
 int64_t weft__wheel_next(struct weft__wheel *wheel);
 
 /* Walks all of it and asserts what the top of this file says. For tests; no reading is under way. */

@@ -48,6 +48,32 @@ TEST(chan_rendezvous_waits_for_the_receiver)
     still_task_each(rendezvous);
 }
 
+/* Arms of one select are no strangers to each other: one that sends and one that receives meet, and both say so, whichever has won. */
+static int meets_itself(int_chan *meet)
+{
+    struct weft_send tx;
+    struct weft_recv rx;
+    int got = 0;
+    int won = weft_select(weft_arm(tx, weft_send, weft_on(meet, &(int){7})),
+                          weft_arm(rx, weft_recv, weft_on(meet, &got)));
+
+    ASSERT(won == 0 || won == 1);
+    ASSERT_OK(tx.ret);
+    ASSERT_EQ(rx.ret, 1);
+    return got;
+}
+static void select_meets_itself(struct crew *crew)
+{
+    int_chan *meet = chan_of(0);
+    (void)crew;
+    ASSERT_EQ(joined(weft_go(meets_itself, meet)), 7);
+    weft_chan_free(meet);
+}
+TEST(chan_rendezvous_of_two_arms_of_one_select)
+{
+    still_task_each(select_meets_itself);
+}
+
 /* Who waits to receive is sent to at once, one message each; the next one is refused. */
 static void tries_to_meet(struct crew *crew)
 {

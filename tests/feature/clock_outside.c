@@ -104,15 +104,61 @@ TEST(clock_moves_while_a_job_sleeps)
     still_each(job_sleeps);
 }
 
-/* A job that waits for a task which sleeps, and for a job in another lane which does. */
-static int64_t joins_a_sleeper(void)
-{
-    return joined(weft_go(sleeps, HOUR));
-}
+/* Jobs that wait for their turn behind one that sleeps hold nothing up: an hour each, one after the other, by tasks and by threads. */
+enum { IN_LINE = 4 };
 
 static int64_t asks_another_lane(weft_lane *lane)
 {
     return weft_blocking_as((.lane = lane), sleeps, HOUR);
+}
+
+static int64_t waits_in_line(weft_lane *lane)
+{
+    weft_task *task[IN_LINE];
+    weft_time before = weft_now();
+    for (int i = 0; i < IN_LINE; i++)
+        task[i] = weft_go(asks_another_lane, lane);
+    for (int i = 0; i < IN_LINE; i++)
+        ASSERT_EQ(joined(task[i]), HOUR);
+    return weft_now() - before;
+}
+
+struct in_line {
+    weft_rt *rt;
+    weft_lane *lane;
+};
+
+static void *thread_in_line(void *arg)
+{
+    struct in_line *line = arg;
+    (void)weft_rt_enter(line->rt);
+    ASSERT_EQ(asks_another_lane(line->lane), HOUR);
+    return NULL;
+}
+
+static void jobs_wait_in_line(struct crew *crew)
+{
+    struct in_line line = {.rt = crew->rt};
+    pthread_t thread[IN_LINE];
+
+    ASSERT_OK(weft_lane_new(crew->rt, "narrow", 1, &line.lane));
+    ASSERT_EQ(joined(weft_go(waits_in_line, line.lane)), IN_LINE * HOUR);
+    for (int i = 0; i < IN_LINE; i++)
+        ASSERT_OK(pthread_create(&thread[i], NULL, thread_in_line, &line));
+    for (int i = 0; i < IN_LINE; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+    weft_lane_free(line.lane);
+}
+
+TEST(clock_moves_while_jobs_wait_behind_one_that_sleeps)
+{
+    still_each(jobs_wait_in_line);
+}
+
+/* A job that waits for a task which sleeps, and for a job in another lane which does. */
+static int64_t joins_a_sleeper(void)
+{
+    return joined(weft_go(sleeps, HOUR));
 }
 
 static int64_t asks_for_both(weft_lane *lane)

@@ -131,6 +131,49 @@ TEST(keyed_replaces_the_old_one)
     each_paused(replaced);
 }
 
+/* A spawn is under way, its argument replaces its key: the one that replaced stays, and the one that comes late is the one that was replaced. */
+static int replaced_on_its_way(by_number *set, uint64_t key, bool stackless)
+{
+    if (stackless) {
+        ASSERT_OK(weft_keyed_replace_spawn(set, &key, sleeps_for_too, 30));
+    } else {
+        ASSERT_OK(weft_keyed_replace_go(set, &key, sleeps_for, 30));
+    }
+    return 20;
+}
+
+static int comes_late(void)
+{
+    by_number set = {0};
+    uint64_t key = 1;
+    uint64_t got_key = 0;
+    int got = 0;
+
+    for (int kind = 0; kind < 2; kind++) {
+        store_relaxed(&over, 0);
+        if (kind) {
+            ASSERT_OK(weft_keyed_go(&set, &key, sleeps_for, replaced_on_its_way(&set, key, kind)));
+        } else {
+            ASSERT_OK(
+                weft_keyed_spawn(&set, &key, sleeps_for_too, replaced_on_its_way(&set, key, kind)));
+        }
+        ASSERT(weft_keyed_contains(&set, &key));
+        ASSERT_EQ(weft_keyed_go(&set, &key, sleeps_for, 1), -EEXIST);
+        ASSERT_EQ(weft_keyed_join_next(&set, &got_key, &got), 1);
+        ASSERT_EQ(got, 30);
+        ASSERT_EQ(load_relaxed(&over), 2);
+        ASSERT_EQ(weft_keyed_len(&set), 0);
+        ASSERT(!weft_keyed_contains(&set, &key));
+    }
+    weft_keyed_done(&set);
+    return 0;
+}
+
+TEST(keyed_spawn_never_replaces)
+{
+    each_paused(comes_late);
+}
+
 /* ---- many keys, of bytes ---------------------------------------------------------------------------------------- */
 
 #define MANY 3000

@@ -327,6 +327,22 @@ static int times_out_at_the_end(void)
     return 0;
 }
 
+/* A rest that is computed and below zero: it has passed, and is not taken for none. */
+static int timed_out_before(void)
+{
+    const weft_time past[] = {-1, -weft_now(), INT64_MIN};
+    for (size_t i = 0; i < 3; i++) {
+        int r = 1;
+        store_relaxed(&told, 0);
+        WEFT_SCOPE(s, .error = &r, .timeout = past[i]) ASSERT_OK(weft_go_in(s, stays));
+        ASSERT_EQ(r, -ETIME);
+        WEFT_SCOPE(s, .error = &r, .deadline = past[i]) ASSERT_OK(weft_go_in(s, stays));
+        ASSERT_EQ(r, -ETIME);
+        ASSERT_EQ(load_relaxed(&told), 2);
+    }
+    return 0;
+}
+
 static int in_time(void)
 {
     int r = 1;
@@ -369,6 +385,7 @@ static void times(struct crew *crew)
     (void)crew;
     on_both(times_out_in_the_body);
     on_both(times_out_at_the_end);
+    on_both(timed_out_before);
     on_both(in_time);
     on_both(timed_by_call);
 }

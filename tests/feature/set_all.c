@@ -203,6 +203,66 @@ TEST(set_stop_leaves_nobody)
     each_paused(stops_all);
 }
 
+/* ---- told to stop, with a budget of one operation ------------------------------------------------------------- */
+
+struct ends_told {
+    WEFT_FRAME(int);
+    bool stops;
+    int_set set;
+    weft_token never;
+    struct weft_yield yield;
+    struct weft_set_join join;
+    struct weft_set_stop stop;
+};
+static weft_async(ends_told)
+{
+    weft_begin;
+    ASSERT_OK(weft_set_try_go(&f->set, waits_for, &f->never));
+    weft_cancel(weft_self());
+    weft_await(f->yield, weft_yield); /* told from here on */
+    if (f->stops) {
+        weft_await(f->stop, weft_set_stop, &f->set);
+        ASSERT_EQ(f->stop.ret, -ECANCELED);
+    } else {
+        weft_await(f->join, weft_set_join, &f->set);
+        ASSERT_EQ(f->join.ret, -ECANCELED);
+    }
+    weft_set_done(&f->set);
+    weft_token_done(&f->never);
+    weft_return(0);
+    weft_end;
+}
+
+static int ends_told_on_a_fiber(bool stops)
+{
+    int_set set = {0};
+    weft_token never = {0};
+
+    ASSERT_OK(weft_set_try_go(&set, waits_for, &never));
+    weft_cancel(weft_self());
+    (void)weft_yield();
+    ASSERT_EQ(stops ? weft_set_stop(&set) : weft_set_join(&set), -ECANCELED);
+    weft_set_done(&set);
+    weft_token_done(&never);
+    return 0;
+}
+
+TEST(set_ends_though_a_poll_is_one_operation)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = crew_sizes[i], .budget = 1});
+        for (int kind = 0; kind < 4; kind++) {
+            int r = -1;
+            weft_task *t = kind & 1 ? weft_go(ends_told_on_a_fiber, (kind & 2) != 0)
+                                    : weft_spawn(ends_told, .stops = kind & 2);
+            ASSERT_OK(weft_join(t, &r));
+            ASSERT_OK(r);
+        }
+        crew_stop(&crew);
+    }
+}
+
 struct all_stackless {
     WEFT_FRAME(int);
     int_set set;

@@ -225,6 +225,31 @@ TEST(wheel_stamps_nothing_by_an_earlier_reading)
     ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
 }
 
+/* Another one gathers the owner's timer and is held up before it has read the clock: the owner looks again, and does not sleep past a deadline that nobody
+ * has set yet. */
+TEST(wheel_is_looked_at_again_while_another_reads_the_clock)
+{
+    struct fixture *f = fixture_at(START);
+    struct weft__reading thief;
+    struct weft__reading owner;
+
+    arm_after(f, 0, 1000);
+    ASSERT(weft__wheel_gather(&f->wheel, &thief));
+    ASSERT(!weft__wheel_gather(&f->wheel, &owner));
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &owner, START + 5, MANY, &f->sched), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 7, MANY, &f->sched), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel), START + 1007);
+    arm_after(f, 1, 10);
+    ASSERT(weft__wheel_gather(&f->wheel, &thief));
+    ASSERT(!weft__wheel_cancel(
+        &f->wheel, &f->timers[1])); /* the reading has nothing left: it counts all the same */
+    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 8, MANY, &f->sched), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel), START + 1007);
+    ASSERT_EQ(turn(f, START + 1007, MANY), 1);
+}
+
 TEST(wheel_cancels_what_a_reading_has_gathered)
 {
     struct fixture *f = fixture_at(START);
