@@ -14,7 +14,7 @@ void weft__fd_close(int fd);
 
 enum { WEFT__FD_IN = 1, WEFT__FD_OUT = 2, WEFT__FD_PRI = 4 };
 
-/* Can it be waited for at all? Blocks: no. Returns 0; -EPERM: a plain file, a directory, a disk; -EBADF. */
+/* Can it be waited for at all, as epoll(7) sees it? Blocks: no. Returns 0; -EPERM: a plain file, a directory, a disk, /dev/null; -EBADF; -EMFILE, -ENFILE, -ENOMEM. */
 int weft__fd_has_readiness(int fd);
 
 /* Which of these is it ready for just now? Errors and the peer's end count as ready. Blocks: no.

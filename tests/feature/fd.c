@@ -294,6 +294,27 @@ TEST(fd_refuses_what_cannot_be_watched)
     crew_each(refuses);
 }
 
+/* What a file is called does not tell: on every driver it is as epoll(7) says. */
+static void knows_what_has_readiness(struct crew *crew)
+{
+    weft_fd *w;
+    (void)crew;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(null, 0);
+    ASSERT_EQ(weft_fd_open(null, &w), -EPERM);
+    close(null);
+    int mounts = open("/proc/self/mounts", O_RDONLY | O_CLOEXEC); /* says when there is another */
+    if (mounts < 0) TEST_SKIP("no /proc here");
+    ASSERT_OK(weft_fd_open(mounts, &w));
+    ASSERT_OK(weft_fd_readable(w));
+    weft_close(w);
+}
+
+TEST(fd_is_watched_if_the_kernel_can)
+{
+    crew_each(knows_what_has_readiness);
+}
+
 static void closes_under_waiters(struct crew *crew)
 {
     (void)crew;
