@@ -192,7 +192,8 @@ WEFT_API weft_pollfn weft_fs_store_poll;
 #define weft_fs_store(path, from, bytes, mode, whole)                                              \
     (WEFT__CALL_FORM("weft_fs_store()"), weft__fs_store(path, from, bytes, mode, whole))
 
-/* Copy a file, with its mode. Stops between two pieces; stopped or failed, there is no `to`. Returns how many bytes. */
+/* Copy a file, with its mode. Stops between two pieces; stopped or failed on the way, there is no `to`, unless that is no plain file (a device, a FIFO), which stays. Returns how many
+ * bytes; -EINVAL: both are one file, which stays as it is; -EISDIR: of a directory. */
 WEFT_API int64_t weft__fs_copy(const char *from, const char *to) __attribute__((warn_unused_result));
 struct weft_fs_copy {
     WEFT_FRAME(int64_t);

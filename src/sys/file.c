@@ -241,17 +241,36 @@ static int64_t copy_open(const struct weft__file_req *req, int from, int to)
     return n < 0 ? n : all;
 }
 
+/* What is there stays as it is until both are known: a file is no copy of itself, and a directory cannot be read. */
+static int64_t copy_begins(int to, const struct stat *from, const struct stat *about)
+{
+    if (from->st_dev == about->st_dev && from->st_ino == about->st_ino) return -EINVAL;
+    return S_ISREG(about->st_mode) ? ANSWER(ftruncate(to, 0)) : 0;
+}
+
+static int64_t copy_to(const struct weft__file_req *req, int from, const struct stat *like)
+{
+    struct stat about;
+    int64_t to = open_at(req->other, O_WRONLY | O_CREAT, like->st_mode & 0777);
+    if (to < 0) return to;
+    int64_t n = ANSWER(fstat((int)to, &about));
+    if (n == 0) n = copy_begins((int)to, like, &about);
+    bool begun = n == 0;
+    if (begun) n = copy_open(req, from, (int)to);
+    weft__fd_close((int)to);
+    if (n < 0 && begun && S_ISREG(about.st_mode)) (void)unlink(req->other); /* and no device */
+    return n;
+}
+
 static int64_t copy(const struct weft__file_req *req)
 {
     struct stat about;
     int64_t from = open_at(req->path, O_RDONLY, 0);
     if (from < 0) return from;
     int64_t n = ANSWER(fstat((int)from, &about));
-    int64_t to = n < 0 ? n : open_at(req->other, O_WRONLY | O_CREAT | O_TRUNC, about.st_mode & 0777);
-    n = to < 0 ? to : copy_open(req, (int)from, (int)to);
-    if (to >= 0) weft__fd_close((int)to);
+    if (n == 0 && S_ISDIR(about.st_mode)) n = -EISDIR;
+    if (n == 0) n = copy_to(req, (int)from, &about);
     weft__fd_close((int)from);
-    if (n < 0 && to >= 0) (void)unlink(req->other);
     return n;
 }
 

@@ -97,6 +97,43 @@ static int uses_names(int number)
     return 0;
 }
 
+static void holds(const char *path, const char *what)
+{
+    char *text;
+    ASSERT_OK(weft_fs_load(path, 100, &text, NULL));
+    ASSERT(strcmp(text, what) == 0);
+    weft_free(text);
+}
+
+/* What is there is not lost to a copy that cannot be made. */
+static int copies_what_it_cannot(int number)
+{
+    struct names n = names_of(number);
+    struct stat about;
+    ASSERT_OK(weft_fs_store(n.a, "mine", 4, 0600, false));
+    ASSERT_OK(weft_fs_link(n.a, n.b));
+    ASSERT_OK(weft_fs_symlink(n.a, n.c));
+    ASSERT_EQ(weft_fs_copy(n.a, n.a), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.a, n.b), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.a, n.c), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.c, n.a), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(dir, n.a), -EISDIR);
+    holds(n.b, "mine");
+    ASSERT_OK(weft_fs_unlink(n.b));
+    ASSERT_OK(weft_fs_unlink(n.c));
+    ASSERT_OK(mkfifo(n.b, 0600));
+    int fifo = open(n.b, O_RDWR | O_CLOEXEC); /* so that nobody waits for the other side */
+    ASSERT_GE(fifo, 0);
+    ASSERT_EQ(weft_fs_copy("/proc/self/mem", n.b), -EIO); /* its first page is nobody's */
+    ASSERT_OK(weft_fs_stat(n.b, true, &about));
+    ASSERT(S_ISFIFO(about.st_mode));
+    ASSERT_EQ(weft_fs_copy("/proc/self/mem", n.a), -EIO);
+    ASSERT_EQ(weft_fs_stat(n.a, true, &about), -ENOENT);
+    close(fifo);
+    ASSERT_OK(weft_fs_unlink(n.b));
+    return 0;
+}
+
 static int uses_a_temp(int number)
 {
     char got[4] = {0};
@@ -179,6 +216,19 @@ TEST(file_lists_directories)
 {
     dir_make();
     crew_each(lists_all);
+    ASSERT_OK(rmdir(dir));
+}
+
+static void copies(struct crew *crew)
+{
+    on_all_kinds(crew, copies_what_it_cannot, 4);
+}
+
+TEST(file_copy_spares_what_it_cannot_replace)
+{
+    dir_make();
+    crew_each(copies);
+    ASSERT_EQ(copies_what_it_cannot(1), 0);
     ASSERT_OK(rmdir(dir));
 }
 
