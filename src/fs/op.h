@@ -45,7 +45,7 @@ struct weft__fs_state {
     struct weft_file *file; /* used meanwhile; NULL: none */
     struct weft__fs_given *given; /* an owning request; NULL: it borrows, and `req` is it */
     enum weft__fs_way way;        /* on which it is */
-    int told;                     /* by ring: why it was told to stop; 0: it was not */
+    int told;                     /* why it was told to stop, having begun; 0: it was not */
     union {                       /* written when it takes that way */
         struct weft_blocking job;
         struct weft__fileop ring; /* of a request that borrows */

@@ -405,6 +405,40 @@ TEST(file_given_up_leaves_nothing)
     ASSERT_OK(rmdir(dir));
 }
 
+static _Atomic bool copies_on; /* relaxed: a flag */
+
+/* It never ends by itself. */
+static int copies_for_ever(bool timed)
+{
+    int64_t r = 0;
+    WEFT_TIMEOUT(timed ? weft_ms(3) : WEFT_FOREVER)
+    {
+        store_relaxed(&copies_on, true);
+        r = weft_fs_copy("/dev/zero", "/dev/null");
+    }
+    return (int)r;
+}
+
+/* One that stops on its way says what for. */
+static void stopped_on_the_way(struct crew *crew)
+{
+    (void)crew;
+    for (int timed = 0; timed < 2; timed++) {
+        int got = 0;
+        store_relaxed(&copies_on, false);
+        weft_task *t = weft_go(copies_for_ever, timed);
+        CREW_UNTIL(load_relaxed(&copies_on));
+        if (!timed) weft_cancel(t);
+        ASSERT_OK(weft_join(t, &got));
+        ASSERT_EQ(got, timed ? -ETIME : -ECANCELED);
+    }
+}
+
+TEST(file_stopped_on_the_way_says_what_for)
+{
+    crew_each(stopped_on_the_way);
+}
+
 static int reads_on(weft_file *file)
 {
     char byte;
