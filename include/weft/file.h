@@ -14,7 +14,8 @@
  *
  * All of them: from fibers and plain threads as a call, awaited in stackless tasks. Names and buffers are borrowed until it is
  * over. Errors are those of the system call, negative; and -ECANCELED, -ETIME: it was given up in time, and nothing
- * happened. One that has begun is waited for, and answers what happened, except where it says "given up at once".
+ * happened. One that has begun is waited for, and answers what happened, except where it says "given up at once". What waits for somebody else (a FIFO that is opened, a pipe or
+ * terminal that is read or written) has not begun, and is given up; it keeps a thread meanwhile, or one of the kernel's: weft_fifo_open and weft_stream_of_fd keep none.
  * -EINVAL for NULL; -EAGAIN, -ENOMEM, -ESHUTDOWN, -ECHILD as weft_blocking;
  * -EDEADLK in a stackless poll (call form). A plain thread needs no runtime.
  */

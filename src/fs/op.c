@@ -223,9 +223,9 @@ static void job_write(struct weft__fs_state *s, const char *name)
 
 static weft_poll pool_poll(struct weft__fs_state *s, weft_cx *cx, int64_t *into)
 {
-    if (cx->why && s->job.weft__at && !s->given) {
+    if (cx->why && s->job.weft__at) {
         s->told = cx->why;
-        store_relaxed(&s->req.stopped, true); /* relaxed: a request to stop */
+        store_relaxed(&req_of(s)->stopped, true); /* relaxed: a request to stop */
     }
     if (weft_blocking_poll(&s->job, cx) == WEFT_PENDING) return WEFT_PENDING;
     int64_t ret = s->job.ret;
