@@ -31,7 +31,7 @@ struct weft__process {
 };
 
 /* Start it. Blocks: until it runs, or cannot (vfork: the disk that has the program). Returns 0; -ENOENT, -EACCES, ...: the program or the
- * directory; -EAGAIN, -ENOMEM; -EMFILE: then nothing runs. */
+ * directory; -EAGAIN, -ENOMEM; -EMFILE: then nothing runs. -ECHILD: it ran, and somebody else has waited for it. */
 int weft__process_start(const struct weft__process_req *req, struct weft__process *into);
 
 /* Has it ended? Blocks: no. Returns 1, and how, as waitpid says it; 0: not yet; -ECHILD: somebody else has waited for it. With `keep` it can be asked again; else
