@@ -469,7 +469,7 @@ static void closed_in_use(struct crew *crew)
     ASSERT_OK(weft_join(t, &got));
     if (got == -ECANCELED) {
         ASSERT_EQ(read(still, &byte, 1), 1);
-        got = byte;
+        got = (unsigned char)byte;
     }
     ASSERT_EQ(got, 'y');
     ASSERT_EQ(close(still), 0);

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h> /* and sys/socket.h, by a name that is not ours */
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static int udp_at(const char *text, struct weft__address *addr)

@@ -70,11 +70,11 @@ static void says(struct weft__process_req req, char *into, size_t bytes)
 #if defined(WEFT_FAULTS)
 static int killed; /* calls of kill in this process */
 
-/* In the place of libc's. */
-int kill(pid_t pid, int number)
+/* In the place of libc's. NOLINTNEXTLINE(bugprone-reserved-identifier): its header has these names */
+int kill(pid_t __pid, int __sig)
 {
     killed++;
-    return (int)syscall(SYS_kill, pid, number);
+    return (int)syscall(SYS_kill, __pid, __sig);
 }
 
 /* Children that nobody has to wait for are gone at once, and so is what their number means: it is not signalled. */
