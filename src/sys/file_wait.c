@@ -122,12 +122,11 @@ int64_t weft__file_wait_open(const struct weft__file_req *req, const char *path,
 
 /* ---- reading, writing ---- */
 
-/* Is it no file on a disk, but somebody else's other end? */
+/* Is it no file on a disk, but somebody else's other end? Of a device that knows no readiness poll(2) says that it is ready. */
 static bool is_other(int fd, struct stat *about)
 {
     if (fstat(fd, about) < 0) return false;
-    return S_ISFIFO(about->st_mode) || S_ISSOCK(about->st_mode) ||
-           (S_ISCHR(about->st_mode) && isatty(fd));
+    return !S_ISREG(about->st_mode) && !S_ISDIR(about->st_mode) && !S_ISBLK(about->st_mode);
 }
 
 /* Returns 0: a call does not wait, or says what is wrong; -ECANCELED. */
@@ -149,12 +148,12 @@ int64_t weft__file_wait_read(const struct weft__file_req *req, int fd, void *int
     return r < 0 ? r : WEFT__ANSWER(WEFT__FAULT_READ, read(fd, into, bytes));
 }
 
-/* What goes at once. A message on a socket is not cut. */
-static size_t piece_of(const struct stat *about, size_t bytes)
+/* What goes at once. A message on a socket, or to a device, is not cut. */
+static size_t piece_of(int fd, const struct stat *about, size_t bytes)
 {
-    size_t most = S_ISSOCK(about->st_mode)   ? SIZE_MAX
-                  : S_ISFIFO(about->st_mode) ? PIPE_BUF
-                                             : TERMINAL_BYTES;
+    size_t most = SIZE_MAX;
+    if (S_ISFIFO(about->st_mode)) most = PIPE_BUF;
+    if (S_ISCHR(about->st_mode) && bytes > TERMINAL_BYTES && isatty(fd)) most = TERMINAL_BYTES;
     return bytes < most ? bytes : most;
 }
 
@@ -167,7 +166,7 @@ int64_t weft__file_wait_write(const struct weft__file_req *req, int fd, const vo
     int64_t r = await_ready(req, fd, POLLOUT);
     if (r < 0) return r;
     weft__pipe_hush(&hush);
-    r = WEFT__ANSWER(WEFT__FAULT_WRITE, write(fd, from, piece_of(&about, bytes)));
+    r = WEFT__ANSWER(WEFT__FAULT_WRITE, write(fd, from, piece_of(fd, &about, bytes)));
     weft__pipe_unhush(&hush, r);
     return r;
 }

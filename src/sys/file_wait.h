@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * file_wait - what waits for somebody else, done so that it can be called back: FIFOs that are opened, reads and writes of pipes and terminals as files.
+ * file_wait - what waits for somebody else, done so that it can be called back: FIFOs that are opened, reads and writes of pipes, terminals and devices as files.
  *
  * A thread in open(2), read(2) or write(2) of these sits there until the other side comes, which may be never, and nobody can tell it to stop. So it does not go in
  * before the call would not wait: it looks, and between two looks at whether it is to stop.

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ static const struct weft__file_req goes_on = {.op = WEFT__FILE_OPEN};
 TEST(file_wait_stops_when_it_is_told)
 {
     struct weft__file_req told = {.stopped = true};
+    uint64_t count = 0;
     int ends[2];
     char b = 0;
     fifo_make();
@@ -42,6 +44,9 @@ TEST(file_wait_stops_when_it_is_told)
     ASSERT_OK(pipe2(ends, O_CLOEXEC));
     ASSERT_EQ(weft__file_wait_read(&told, ends[0], &b, 1), -ECANCELED);
     ASSERT_EQ(weft__file_wait_write(&told, ends[1], &b, 1), -ECANCELED);
+    int event = eventfd(0, EFD_CLOEXEC);
+    ASSERT_EQ(weft__file_wait_read(&told, event, &count, sizeof count), -ECANCELED);
+    close(event);
     close(ends[0]);
     close(ends[1]);
     ASSERT_OK(unlink(path));
