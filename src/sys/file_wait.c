@@ -165,8 +165,9 @@ int64_t weft__file_wait_write(const struct weft__file_req *req, int fd, const vo
     struct weft__pipe_hush hush;
     int64_t r = await_ready(req, fd, POLLOUT);
     if (r < 0) return r;
+    size_t piece = piece_of(fd, &about, bytes);
     weft__pipe_hush(&hush);
-    r = WEFT__ANSWER(WEFT__FAULT_WRITE, write(fd, from, piece_of(fd, &about, bytes)));
-    weft__pipe_unhush(&hush, r);
+    r = WEFT__ANSWER(WEFT__FAULT_WRITE, write(fd, from, piece));
+    weft__pipe_unhush_pieces(&hush, r, piece);
     return r;
 }
