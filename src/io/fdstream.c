@@ -320,6 +320,10 @@ int weft_stream_of_fd(int fd, weft_stream **into)
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = find_kind(fd, &kind);
-    if (r == 0) r = weft__fd_unblock(fd);
-    return r < 0 ? r : weft__fdstream_new(port, fd, kind, into);
+    if (r < 0) return r;
+    int unblocked = weft__fd_unblock(fd);
+    r = unblocked < 0 ? unblocked : weft__fdstream_new(port, fd, kind, into);
+    if (r < 0)
+        weft__fd_put_back(fd, unblocked); /* it is not ours, and perhaps others have it, too */
+    return r;
 }

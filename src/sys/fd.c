@@ -65,6 +65,12 @@ int weft__fd_unblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0) return -errno;
-    if (flags & O_NONBLOCK) return 0;
+    if (flags & O_NONBLOCK) return 1;
     return fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+void weft__fd_put_back(int fd, int unblocked)
+{
+    int flags = unblocked == 0 ? fcntl(fd, F_GETFL) : -1;
+    if (flags >= 0) (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK); /* it was so: cannot fail */
 }

@@ -21,7 +21,10 @@ int weft__fd_has_readiness(int fd);
  * Returns some of `for_what`; 0: none; -EBADF. */
 int weft__fd_ready(int fd, int for_what);
 
-/* Make what would block answer -EAGAIN. Returns 0; -EBADF. */
+/* Make what would block answer -EAGAIN. Returns 0; 1: it did so already; -EBADF. */
 int weft__fd_unblock(int fd);
+
+/* As it was before. `unblocked`: what that answered. */
+void weft__fd_put_back(int fd, int unblocked);
 
 #endif

@@ -315,6 +315,32 @@ TEST(fd_is_watched_if_the_kernel_can)
     crew_each(knows_what_has_readiness);
 }
 
+/* What is refused is still the caller's, and of whoever else has it open: it blocks as before. Of one port, so that what is watched is refused. */
+TEST(fd_refused_blocks_as_before)
+{
+    struct crew crew;
+    weft_fd *w;
+    weft_stream *s;
+    weft_listener *l;
+    int ends[2];
+    crew_start(&crew, 1);
+    ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    ASSERT_OK(weft_fd_open(ends[0], &w));
+    ASSERT_EQ(weft_stream_of_fd(ends[0], &s), -EEXIST);
+    ASSERT_EQ(fcntl(ends[0], F_GETFL) & O_NONBLOCK, 0);
+    weft_close(w);
+    close(ends[1]);
+    int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr any = {.sa_family = AF_UNIX};
+    ASSERT_OK(bind(door, &any, sizeof(any.sa_family))); /* the kernel names it */
+    ASSERT_OK(listen(door, 1));
+    ASSERT_OK(weft_fd_open(door, &w));
+    ASSERT_EQ(weft_listener_of_fd(NULL, door, &l), -EEXIST);
+    ASSERT_EQ(fcntl(door, F_GETFL) & O_NONBLOCK, 0);
+    weft_close(w);
+    crew_stop(&crew);
+}
+
 static void closes_under_waiters(struct crew *crew)
 {
     (void)crew;
