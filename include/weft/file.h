@@ -14,7 +14,8 @@
  *
  * All of them: from fibers and plain threads as a call, awaited in stackless tasks. Names and buffers are borrowed until it is
  * over. Errors are those of the system call, negative; and -ECANCELED, -ETIME: it was given up in time, and nothing
- * happened. One that has begun is waited for, and answers what happened, except where it says "given up at once".
+ * happened. One that has begun is waited for, and answers what happened, except where it says "given up at once". What waits for somebody else (a FIFO that is opened, a pipe or
+ * terminal that is read or written) has not begun, and is given up; it keeps a thread meanwhile, or one of the kernel's: weft_fifo_open and weft_stream_of_fd keep none.
  * -EINVAL for NULL; -EAGAIN, -ENOMEM, -ESHUTDOWN, -ECHILD as weft_blocking;
  * -EDEADLK in a stackless poll (call form). A plain thread needs no runtime.
  */
@@ -192,7 +193,8 @@ WEFT_API weft_pollfn weft_fs_store_poll;
 #define weft_fs_store(path, from, bytes, mode, whole)                                              \
     (WEFT__CALL_FORM("weft_fs_store()"), weft__fs_store(path, from, bytes, mode, whole))
 
-/* Copy a file, with its mode. Stops between two pieces; stopped or failed, there is no `to`. Returns how many bytes. */
+/* Copy a file, with its mode. Stops between two pieces; stopped or failed on the way, there is no `to`, unless that is no plain file (a device, a FIFO), which stays. Returns how many
+ * bytes; -EINVAL: both are one file, which stays as it is; -EISDIR: of a directory. */
 WEFT_API int64_t weft__fs_copy(const char *from, const char *to) __attribute__((warn_unused_result));
 struct weft_fs_copy {
     WEFT_FRAME(int64_t);

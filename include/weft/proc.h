@@ -13,8 +13,10 @@
  *     weft_proc_output all;                                 start it, feed it, collect what it says, wait for it
  *     r = weft_proc_run(&(weft_proc_opts){.argv = argv}, NULL, 0, 1 << 20, &all);
  *
- * A child gets its three streams and nothing else of what is open here; the library's signal mask is not passed on. Its end is seen by a
+ * A child gets its three streams, nothing of what the library has open, and of the program's own descriptors those that are not close-on-exec; the library's signal mask is not passed on. Its end is seen by a
  * descriptor of its own: there is no handler of SIGCHLD, and no number is ever signalled that has become another's. Linux 5.4 or newer.
+ * Whoever else waits for all children (waitpid of -1, SIGCHLD ignored or SA_NOCLDWAIT) takes the end from whom it belongs to: weft_proc_wait, and sometimes weft_proc_start, then
+ * answer -ECHILD.
  */
 #ifndef WEFT_PROC_H
 #define WEFT_PROC_H

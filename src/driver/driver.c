@@ -146,14 +146,16 @@ static int add_slot(struct weft__port *port, int fd, bool counts, struct weft__f
     struct weft__fdslot *slot = r < 0 ? NULL : take_slot(port);
     if (!slot) goto out;
     weft__fdslot_open(slot, fd);
-    for (size_t i = 0; i < sizeof(slot->face) / sizeof(slot->face[0]); i++)
-        slot->face[i] = NULL;
     slot->shape = WEFT__SHAPE_ANY;
     r = port->driver->ops->add(port, slot);
     if (r < 0) {
+        /* relaxed: as the opening. Who still has it from before finds that it is closed */
+        store_relaxed(&slot->users, WEFT__USE_CLOSED);
         give_slot(port, slot);
         goto out;
     }
+    for (size_t i = 0; i < sizeof(slot->face) / sizeof(slot->face[0]); i++)
+        slot->face[i] = NULL;
     if (counts) count_in(port);
     *into = slot;
 out:

@@ -66,11 +66,9 @@ struct weft__take {
         WEFT__TAKE_PEEK,      /* from either, and it stays there */
         WEFT__TAKE_SEND,      /* to a socket */
         WEFT__TAKE_SEND_SOON, /* likewise, from one buffer, perhaps together with others: see unsend */
-        WEFT__TAKE_READ,      /* from a pipe */
-        WEFT__TAKE_WRITE,     /* to a pipe */
-        WEFT__TAKE_READ_ANY, /* from any other fd: a terminal gives one line, however many it has */
-        WEFT__TAKE_WRITE_ANY, /* to any other fd */
-        WEFT__TAKE_ACCEPT,    /* a connection: its fd is the answer */
+        WEFT__TAKE_READ,   /* from any other fd: a terminal gives one line, however many it has */
+        WEFT__TAKE_WRITE,  /* to any other fd */
+        WEFT__TAKE_ACCEPT, /* a connection: its fd is the answer */
     } kind;
     const struct iovec *iov;
     int count;

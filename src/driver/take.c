@@ -30,10 +30,8 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
     case WEFT__TAKE_SEND_SOON:
         return weft__socket_send(fd, what->iov, what->count);
     case WEFT__TAKE_READ:
-    case WEFT__TAKE_READ_ANY:
         return weft__pipe_read(fd, what->iov, what->count);
     case WEFT__TAKE_WRITE:
-    case WEFT__TAKE_WRITE_ANY:
         return weft__pipe_write(fd, what->iov, what->count);
     case WEFT__TAKE_ACCEPT:
         break;
@@ -45,14 +43,14 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
 /* Of what moves fewer bytes than it could: is there nothing more? */
 static bool tells_by_being_short(const struct weft__take *what)
 {
-    return what->kind != WEFT__TAKE_ACCEPT && what->kind != WEFT__TAKE_PEEK &&
-           what->kind != WEFT__TAKE_READ_ANY && what->kind != WEFT__TAKE_WRITE_ANY;
+    return what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_RECV_UNIX ||
+           what->kind == WEFT__TAKE_SEND;
 }
 
 static bool writes(const struct weft__take *what)
 {
     return what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON ||
-           what->kind == WEFT__TAKE_WRITE || what->kind == WEFT__TAKE_WRITE_ANY;
+           what->kind == WEFT__TAKE_WRITE;
 }
 
 ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what)

@@ -2,11 +2,12 @@
  *
  * take - what the backends share: an operation tried by its system call, what its answer says of readiness, what the kernel's events mean.
  *
- * An edge is reported once, and the slot remembers it until a try finds nothing more (slot.h). On byte streams a short read means
+ * An edge is reported once, and the slot remembers it until a try finds nothing more (slot.h). On sockets of bytes a short read means
  * drained, and a short write full: the try that would answer -EAGAIN is not made. Three cases in which it means something else are
  * known by their signs: the peer has sent its end (the end comes behind the data, and no edge does), urgent data (a read stops at its
- * mark), a message with descriptors in it on a Unix socket (a read stops behind it). Of descriptors that are neither socket nor pipe a
- * short read says nothing: a terminal gives a line for each.
+ * mark), a message with descriptors in it on a Unix socket (a read stops behind it). Of all other descriptors it says nothing: a
+ * terminal gives a line for each read, and ends a write early for a signal; a pipe gives a packet, if its writer has told it so (O_DIRECT),
+ * which nobody can see from the end that reads.
  *     EPOLLIN, EPOLLERR   READ             EPOLLOUT, EPOLLERR   WRITE            EPOLLPRI, EPOLLERR   URGENT
  *     EPOLLRDHUP          READ_END         EPOLLHUP             READ_END, WRITE_END
  * An error makes both sides try: the call they make says which it is. HUP is cleared by -EAGAIN like all else: a socket that is not

@@ -223,10 +223,14 @@ static void job_write(struct weft__fs_state *s, const char *name)
 
 static weft_poll pool_poll(struct weft__fs_state *s, weft_cx *cx, int64_t *into)
 {
-    if (cx->why && s->job.weft__at && !s->given)
-        store_relaxed(&s->req.stopped, true); /* relaxed: a request to stop */
+    if (cx->why && s->job.weft__at) {
+        s->told = cx->why;
+        store_relaxed(&req_of(s)->stopped, true); /* relaxed: a request to stop */
+    }
     if (weft_blocking_poll(&s->job, cx) == WEFT_PENDING) return WEFT_PENDING;
     int64_t ret = s->job.ret;
+    if (ret == -ECANCELED && s->told)
+        ret = s->told; /* it stopped in between: what for, it does not know */
     /* no runtime: a plain thread, which may block */
     if (ret == -ENXIO && !weft_rt_current()) return ends(s, weft__file_do(req_of(s)), false, into);
     return ends(s, ret, ret == -ECANCELED || ret == -ETIME, into); /* of those two the pool disposed */

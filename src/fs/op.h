@@ -7,7 +7,8 @@
  *                        what the ring of this worker can do goes there (driver/files.h); it may be READY in the same poll
  *                        else the request is a job of the blocking pool (weft/blocking.h), which wakes the task
  *     poll, told to stop   by ring: the kernel is asked to cancel it, and its answer waited for: it has not happened, or has
- *                        by pool: queued, it never runs. Running, it is waited for; one that goes by pieces stops between two
+ *                        by pool: queued, it never runs. Running, it is waited for; one that goes by pieces stops between two, and what waits for somebody
+ *                        else (a FIFO's other side, bytes of a pipe) stops waiting (sys/file_wait.h)
  *     the ring's answer is none of the file's (-EAGAIN, -EOPNOTSUPP): it goes to the pool after all
  * A plain thread without a runtime does it by itself: it may block. One that has entered a runtime uses the pool: nobody may be there to
  * turn the ring.
@@ -45,7 +46,7 @@ struct weft__fs_state {
     struct weft_file *file; /* used meanwhile; NULL: none */
     struct weft__fs_given *given; /* an owning request; NULL: it borrows, and `req` is it */
     enum weft__fs_way way;        /* on which it is */
-    int told;                     /* by ring: why it was told to stop; 0: it was not */
+    int told;                     /* why it was told to stop, having begun; 0: it was not */
     union {                       /* written when it takes that way */
         struct weft_blocking job;
         struct weft__fileop ring; /* of a request that borrows */

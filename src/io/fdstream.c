@@ -116,11 +116,9 @@ static __attribute__((noinline)) weft_poll moves(weft_stream *stream, struct wef
 
 READS(read_tcp_list, flags &WEFT_IO_PEEK ? WEFT__TAKE_PEEK : WEFT__TAKE_RECV)
 READS(read_unix, flags &WEFT_IO_PEEK ? WEFT__TAKE_PEEK : WEFT__TAKE_RECV_UNIX)
-READS(read_pipe_at_all, WEFT__TAKE_READ)
-READS(read_file_at_all, WEFT__TAKE_READ_ANY)
+READS(read_file_at_all, WEFT__TAKE_READ)
 WRITES(write_socket_list, WEFT__TAKE_SEND)
-WRITES(write_pipe, WEFT__TAKE_WRITE)
-WRITES(write_file, WEFT__TAKE_WRITE_ANY)
+WRITES(write_file, WEFT__TAKE_WRITE)
 
 /* ---- one buffer of a socket ----
  *
@@ -199,18 +197,14 @@ static weft_poll write_socket(weft_stream *stream, struct weft_io *io, const str
 }
 
 /* A peek cannot be made of a pipe: what was read is gone from it. */
-#define READS_ONLY(name, reads_it)                                                                 \
-    static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
-                          int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
-    {                                                                                              \
-        if (!(flags & WEFT_IO_PEEK))                                                               \
-            return reads_it(stream, io, iov, count, flags, cx, ret, done);                         \
-        *ret = -EOPNOTSUPP;                                                                        \
-        return WEFT_READY;                                                                         \
-    }
-
-READS_ONLY(read_pipe, read_pipe_at_all)
-READS_ONLY(read_file, read_file_at_all)
+static weft_poll read_file(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
+                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+{
+    if (!(flags & WEFT_IO_PEEK))
+        return read_file_at_all(stream, io, iov, count, flags, cx, ret, done);
+    *ret = -EOPNOTSUPP;
+    return WEFT_READY;
+}
 
 /* The end of a pipe that goes the other way. */
 static weft_poll cannot(weft_stream *stream, struct weft_io *io, const struct iovec *iov, int count,
@@ -264,8 +258,8 @@ static int fd_of(weft_stream *stream)
 static const weft_stream_ops tables[] = {
     [WEFT__FDSTREAM_TCP] = {"tcp", read_tcp, write_socket, shut_socket, close_slot, fd_of},
     [WEFT__FDSTREAM_UNIX] = {"unix", read_unix, write_socket, shut_socket, close_slot, fd_of},
-    [WEFT__FDSTREAM_READER] = {"pipe", read_pipe, cannot, shut_file, close_slot, fd_of},
-    [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_pipe, shut_file, close_slot, fd_of},
+    [WEFT__FDSTREAM_READER] = {"pipe", read_file, cannot, shut_file, close_slot, fd_of},
+    [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_file, shut_file, close_slot, fd_of},
     [WEFT__FDSTREAM_FILE] = {"fd", read_file, write_file, shut_file, close_slot, fd_of},
 };
 
@@ -354,6 +348,10 @@ int weft_stream_of_fd(int fd, weft_stream **into)
     if (fd < 0 || !into) return fd < 0 ? -EBADF : -EINVAL;
     int r = weft__driver_here(NULL, false, &port);
     if (r == 0) r = find_kind(fd, &kind);
-    if (r == 0) r = weft__fd_unblock(fd);
-    return r < 0 ? r : weft__fdstream_new(port, fd, kind, into);
+    if (r < 0) return r;
+    int unblocked = weft__fd_unblock(fd);
+    r = unblocked < 0 ? unblocked : weft__fdstream_new(port, fd, kind, into);
+    if (r < 0)
+        weft__fd_put_back(fd, unblocked); /* it is not ours, and perhaps others have it, too */
+    return r;
 }

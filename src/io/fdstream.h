@@ -15,7 +15,7 @@
 enum weft__fdstream_kind {
     WEFT__FDSTREAM_TCP,
     WEFT__FDSTREAM_UNIX,
-    WEFT__FDSTREAM_READER, /* of a pipe */
+    WEFT__FDSTREAM_READER, /* of a pipe, or a terminal: one direction alone */
     WEFT__FDSTREAM_WRITER,
     WEFT__FDSTREAM_FILE, /* a terminal, a FIFO that is open for both: whatever it is */
 };

@@ -108,9 +108,13 @@ int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listener **into)
     if (!into) return -EINVAL;
     int r = weft__socket_listens(fd, &packets);
     if (r == 0) r = weft__socket_local(fd, &addr);
-    if (r == 0) r = weft__fd_unblock(fd);
-    if (r == 0) r = new_listener(opts ? opts : &none, fd, weft__address_port(&addr) >= 0, into);
+    if (r < 0) return r;
+    int unblocked = weft__fd_unblock(fd);
+    r = unblocked;
+    if (r >= 0) r = new_listener(opts ? opts : &none, fd, weft__address_port(&addr) >= 0, into);
     if (r == 0) weft__listening_of(weft__listener_slot(*into))->packets = packets;
+    if (r < 0)
+        weft__fd_put_back(fd, unblocked); /* it is not ours, and perhaps others have it, too */
     return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/fault.h"
+#include "sys/epoll.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +23,22 @@ void weft__fd_close(int fd)
     (void)r; /* EINTR too means closed */
 }
 
+/* The file's type does not tell: of what is no socket and no pipe some have it (/proc/self/mounts, a terminal), some not (/dev/null). So it is added to an epoll of its own. */
+static int ask_epoll(int fd)
+{
+    int epoll;
+    int r = weft__epoll_open(&epoll);
+    if (r < 0) return r;
+    r = weft__epoll_add(epoll, fd, 0, 0);
+    weft__fd_close(epoll);
+    return r;
+}
+
 int weft__fd_has_readiness(int fd)
 {
     struct stat about;
     if (fstat(fd, &about) < 0) return -errno;
-    return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ? -EPERM : 0;
+    return S_ISSOCK(about.st_mode) || S_ISFIFO(about.st_mode) ? 0 : ask_epoll(fd);
 }
 
 int weft__fd_ready(int fd, int for_what)
@@ -53,6 +65,12 @@ int weft__fd_unblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0) return -errno;
-    if (flags & O_NONBLOCK) return 0;
+    if (flags & O_NONBLOCK) return 1;
     return fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+void weft__fd_put_back(int fd, int unblocked)
+{
+    int flags = unblocked == 0 ? fcntl(fd, F_GETFL) : -1;
+    if (flags >= 0) (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK); /* it was so: cannot fail */
 }

@@ -14,14 +14,17 @@ void weft__fd_close(int fd);
 
 enum { WEFT__FD_IN = 1, WEFT__FD_OUT = 2, WEFT__FD_PRI = 4 };
 
-/* Can it be waited for at all? Blocks: no. Returns 0; -EPERM: a plain file, a directory, a disk; -EBADF. */
+/* Can it be waited for at all, as epoll(7) sees it? Blocks: no. Returns 0; -EPERM: a plain file, a directory, a disk, /dev/null; -EBADF; -EMFILE, -ENFILE, -ENOMEM. */
 int weft__fd_has_readiness(int fd);
 
 /* Which of these is it ready for just now? Errors and the peer's end count as ready. Blocks: no.
  * Returns some of `for_what`; 0: none; -EBADF. */
 int weft__fd_ready(int fd, int for_what);
 
-/* Make what would block answer -EAGAIN. Returns 0; -EBADF. */
+/* Make what would block answer -EAGAIN. Returns 0; 1: it did so already; -EBADF. */
 int weft__fd_unblock(int fd);
+
+/* As it was before. `unblocked`: what that answered. */
+void weft__fd_put_back(int fd, int unblocked);
 
 #endif

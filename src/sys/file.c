@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "sys/fd.h"
+#include "sys/file_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,34 +37,33 @@ const int weft__file_dir_flags = O_RDONLY | O_DIRECTORY;
 
 /* ---- one call each ------------------------------------------------------------------------------- */
 
-static int64_t open_at(const char *path, int flags, uint32_t mode)
+static int64_t open_at(const struct weft__file_req *req, const char *path, int flags, uint32_t mode)
 {
-    int64_t r = weft__fault(WEFT__FAULT_OPEN);
-    if (r < 0) return r;
-    return ANSWER(open(path, flags | O_CLOEXEC, (mode_t)mode));
+    return weft__file_wait_open(req, path, flags, mode);
 }
 
-static int64_t read_at(int fd, void *into, size_t bytes, int64_t offset)
+static int64_t read_at(const struct weft__file_req *req, int fd, void *into, size_t bytes,
+                       int64_t offset)
 {
+    if (offset == WEFT__FILE_HERE) return weft__file_wait_read(req, fd, into, bytes);
     int64_t r = weft__fault(WEFT__FAULT_READ);
-    if (r < 0) return r;
-    if (offset == WEFT__FILE_HERE) return ANSWER(read(fd, into, bytes));
-    return ANSWER(pread(fd, into, bytes, offset));
+    return r < 0 ? r : ANSWER(pread(fd, into, bytes, offset));
 }
 
-static int64_t write_at(int fd, const void *from, size_t bytes, int64_t offset)
+static int64_t write_at(const struct weft__file_req *req, int fd, const void *from, size_t bytes,
+                        int64_t offset)
 {
+    if (offset == WEFT__FILE_HERE) return weft__file_wait_write(req, fd, from, bytes);
     int64_t r = weft__fault(WEFT__FAULT_WRITE);
-    if (r < 0) return r;
-    if (offset == WEFT__FILE_HERE) return ANSWER(write(fd, from, bytes));
-    return ANSWER(pwrite(fd, from, bytes, offset));
+    return r < 0 ? r : ANSWER(pwrite(fd, from, bytes, offset));
 }
 
 /* A filesystem without nameless files gives one whose name goes at once. */
-static int64_t temp_in(const char *dir)
+static int64_t temp_in(const struct weft__file_req *req)
 {
     char name[4096];
-    int64_t r = open_at(dir, O_TMPFILE | O_RDWR, 0600);
+    const char *dir = req->path;
+    int64_t r = open_at(req, dir, O_TMPFILE | O_RDWR, 0600);
     if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL) return r;
     int n = snprintf(name, sizeof(name), "%s/.weft-XXXXXX", dir);
     if (n < 0 || (size_t)n >= sizeof(name)) return -ENAMETOOLONG;
@@ -108,7 +108,7 @@ static int64_t write_whole(const struct weft__file_req *req, int fd, const char 
 {
     for (size_t done = 0; done < bytes;) {
         if (is_stopped(req)) return -ECANCELED;
-        int64_t n = write_at(fd, from + done, piece_of(bytes - done), WEFT__FILE_HERE);
+        int64_t n = write_at(req, fd, from + done, piece_of(bytes - done), WEFT__FILE_HERE);
         if (n < 0) return n;
         done += (size_t)n;
     }
@@ -142,7 +142,8 @@ static int64_t load_open(struct weft__file_req *req, int fd)
     char *text = larger(NULL, 0, room);
 
     while (text) {
-        n = is_stopped(req) ? -ECANCELED : read_at(fd, text + used, piece_of(room - used), WEFT__FILE_HERE);
+        n = is_stopped(req) ? -ECANCELED
+                            : read_at(req, fd, text + used, piece_of(room - used), WEFT__FILE_HERE);
         if (n > 0) used += (size_t)n;
         if (used > req->bytes) n = -EFBIG;
         if (n <= 0) break;
@@ -161,7 +162,7 @@ static int64_t load_open(struct weft__file_req *req, int fd)
 
 static int64_t load(struct weft__file_req *req)
 {
-    int64_t fd = open_at(req->path, O_RDONLY, 0);
+    int64_t fd = open_at(req, req->path, O_RDONLY, 0);
     if (fd < 0) return fd;
     int64_t n = load_open(req, (int)fd);
     weft__fd_close((int)fd);
@@ -170,7 +171,7 @@ static int64_t load(struct weft__file_req *req)
 
 static int64_t store_in_place(const struct weft__file_req *req)
 {
-    int64_t fd = open_at(req->path, O_WRONLY | O_CREAT | O_TRUNC, req->mode);
+    int64_t fd = open_at(req, req->path, O_WRONLY | O_CREAT | O_TRUNC, req->mode);
     if (fd < 0) return fd;
     int64_t r = write_whole(req, (int)fd, req->from, req->bytes);
     weft__fd_close((int)fd);
@@ -205,15 +206,15 @@ static int64_t store_whole(const struct weft__file_req *req)
 }
 
 /* By the kernel where it can, else by hand. */
-static int64_t copy_piece(int from, int to, char **buffer)
+static int64_t copy_piece(const struct weft__file_req *req, int from, int to, char **buffer)
 {
     int64_t n = *buffer ? -EXDEV : ANSWER(copy_file_range(from, NULL, to, NULL, PIECE_BYTES, 0));
     if (n != -EXDEV && n != -EINVAL && n != -EOPNOTSUPP && n != -ENOSYS && n != -EPERM) return n;
     if (!*buffer) *buffer = weft__alloc(PIECE_BYTES);
     if (!*buffer) return -ENOMEM;
-    n = read_at(from, *buffer, PIECE_BYTES, WEFT__FILE_HERE);
+    n = read_at(req, from, *buffer, PIECE_BYTES, WEFT__FILE_HERE);
     for (int64_t done = 0; done < n;) {
-        int64_t w = write_at(to, *buffer + done, (size_t)(n - done), WEFT__FILE_HERE);
+        int64_t w = write_at(req, to, *buffer + done, (size_t)(n - done), WEFT__FILE_HERE);
         if (w < 0) return w;
         done += w;
     }
@@ -228,7 +229,7 @@ static int64_t copy_open(const struct weft__file_req *req, int from, int to)
     int64_t n;
 
     for (;;) {
-        n = is_stopped(req) ? -ECANCELED : copy_piece(from, to, &buffer);
+        n = is_stopped(req) ? -ECANCELED : copy_piece(req, from, to, &buffer);
         if (n == 0 && all == 0 && !buffer) {
             buffer = weft__alloc(PIECE_BYTES);
             if (buffer) continue;
@@ -241,17 +242,36 @@ static int64_t copy_open(const struct weft__file_req *req, int from, int to)
     return n < 0 ? n : all;
 }
 
+/* What is there stays as it is until both are known: a file is no copy of itself, and a directory cannot be read. */
+static int64_t copy_begins(int to, const struct stat *from, const struct stat *about)
+{
+    if (from->st_dev == about->st_dev && from->st_ino == about->st_ino) return -EINVAL;
+    return S_ISREG(about->st_mode) ? ANSWER(ftruncate(to, 0)) : 0;
+}
+
+static int64_t copy_to(const struct weft__file_req *req, int from, const struct stat *like)
+{
+    struct stat about;
+    int64_t to = open_at(req, req->other, O_WRONLY | O_CREAT, like->st_mode & 0777);
+    if (to < 0) return to;
+    int64_t n = ANSWER(fstat((int)to, &about));
+    if (n == 0) n = copy_begins((int)to, like, &about);
+    bool begun = n == 0;
+    if (begun) n = copy_open(req, from, (int)to);
+    weft__fd_close((int)to);
+    if (n < 0 && begun && S_ISREG(about.st_mode)) (void)unlink(req->other); /* and no device */
+    return n;
+}
+
 static int64_t copy(const struct weft__file_req *req)
 {
     struct stat about;
-    int64_t from = open_at(req->path, O_RDONLY, 0);
+    int64_t from = open_at(req, req->path, O_RDONLY, 0);
     if (from < 0) return from;
     int64_t n = ANSWER(fstat((int)from, &about));
-    int64_t to = n < 0 ? n : open_at(req->other, O_WRONLY | O_CREAT | O_TRUNC, about.st_mode & 0777);
-    n = to < 0 ? to : copy_open(req, (int)from, (int)to);
-    if (to >= 0) weft__fd_close((int)to);
+    if (n == 0 && S_ISDIR(about.st_mode)) n = -EISDIR;
+    if (n == 0) n = copy_to(req, (int)from, &about);
     weft__fd_close((int)from);
-    if (n < 0 && to >= 0) (void)unlink(req->other);
     return n;
 }
 
@@ -263,13 +283,13 @@ int64_t weft__file_do(struct weft__file_req *req)
     if (r < 0) return r;
     switch (req->op) {
     case WEFT__FILE_OPEN:
-        return open_at(req->path, req->flags, req->mode);
+        return open_at(req, req->path, req->flags, req->mode);
     case WEFT__FILE_TEMP:
-        return temp_in(req->path);
+        return temp_in(req);
     case WEFT__FILE_READ:
-        return read_at(req->fd, req->into, req->bytes, req->offset);
+        return read_at(req, req->fd, req->into, req->bytes, req->offset);
     case WEFT__FILE_WRITE:
-        return write_at(req->fd, req->from, req->bytes, req->offset);
+        return write_at(req, req->fd, req->from, req->bytes, req->offset);
     case WEFT__FILE_SYNC:
         return ANSWER(req->flags ? fdatasync(req->fd) : fsync(req->fd));
     case WEFT__FILE_TRUNCATE:

@@ -61,7 +61,9 @@ struct weft__file_req {
     size_t bytes;
     int64_t offset;
     char *loaded;         /* given by LOAD, for weft__free */
-    _Atomic bool stopped; /* asks LOAD, STORE and COPY to stop between two pieces: -ECANCELED, and nothing is left behind */
+    _Atomic bool
+        stopped; /* asks LOAD, STORE and COPY to stop between two pieces, and whatever waits for somebody else (file_wait.h): -ECANCELED,
+                             and nothing is left behind */
 };
 
 /* Do it. Blocks: yes. */

@@ -229,9 +229,22 @@ static void take_fd(struct weft__packet_fds *into, int fd)
     }
 }
 
+/* Of newer kernels than the headers: with SO_PASSPIDFD each message brings a descriptor of its sender's process. */
+#define WITH_PIDFD 4
+
+/* Whoever has asked the socket for it cannot be given it here, and nobody else closes it. */
+static void drop_pidfd(const struct cmsghdr *c)
+{
+    int fd;
+    if (c->cmsg_len < CMSG_LEN(sizeof(fd))) return;
+    memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+    weft__fd_close(fd); /* below 0: it was gone */
+}
+
 static void take_fds(struct msghdr *header, struct weft__packet_fds *into)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == WITH_PIDFD) drop_pidfd(c);
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
         size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < count; i++) {

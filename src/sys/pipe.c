@@ -107,6 +107,12 @@ void weft__pipe_unhush(const struct weft__pipe_hush *hush, ssize_t answer)
     if (!hush->blocked) (void)pthread_sigmask(SIG_SETMASK, &hush->before, NULL);
 }
 
+void weft__pipe_unhush_pieces(const struct weft__pipe_hush *hush, ssize_t answer, size_t bytes)
+{
+    bool cut = answer > 0 && (size_t)answer < bytes;
+    weft__pipe_unhush(hush, cut ? -EPIPE : answer);
+}
+
 ssize_t weft__pipe_write(int fd, const struct iovec *iov, int count)
 {
     struct weft__pipe_hush hush;

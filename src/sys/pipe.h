@@ -43,4 +43,8 @@ struct weft__pipe_hush {
 void weft__pipe_hush(struct weft__pipe_hush *into);
 void weft__pipe_unhush(const struct weft__pipe_hush *hush, ssize_t answer);
 
+/* The same behind a call that goes in several pieces, of so many bytes in all: between two of them the peer may go. It then answers how much went before, and the
+ * signal comes all the same. */
+void weft__pipe_unhush_pieces(const struct weft__pipe_hush *hush, ssize_t answer, size_t bytes);
+
 #endif

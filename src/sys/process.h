@@ -2,8 +2,8 @@
  *
  * process - children: started, waited for by a descriptor, signalled.
  *
- * A child gets the three descriptors that it is given and no other: all that the library opens is close-on-exec, and so is
- * what is made here. It has no signal blocked and none ignored but what the program ignored itself, since
+ * A child gets the three descriptors that it is given and no other of the library's: all that it opens is close-on-exec, and so is
+ * what is made here. What the program leaves open to its children (a make's jobs, sockets of an init) is the program's. It has no signal blocked and none ignored but what the program ignored itself, since
  * the library's threads block all of them, which must not be inherited.
  * Waiting is for the child's own descriptor (a pidfd), so that it can be polled like any other, no handler of SIGCHLD is needed, and
  * a number that was used again is never signalled.
@@ -31,7 +31,7 @@ struct weft__process {
 };
 
 /* Start it. Blocks: until it runs, or cannot (vfork: the disk that has the program). Returns 0; -ENOENT, -EACCES, ...: the program or the
- * directory; -EAGAIN, -ENOMEM; -EMFILE: then nothing runs. */
+ * directory; -EAGAIN, -ENOMEM; -EMFILE: then nothing runs. -ECHILD: it ran, and somebody else has waited for it. */
 int weft__process_start(const struct weft__process_req *req, struct weft__process *into);
 
 /* Has it ended? Blocks: no. Returns 1, and how, as waitpid says it; 0: not yet; -ECHILD: somebody else has waited for it. With `keep` it can be asked again; else

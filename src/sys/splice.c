@@ -27,7 +27,7 @@ ssize_t weft__splice(int from, int to, size_t bytes)
     do {
         r = splice_once(from, to, bytes);
     } while (r == -EINTR);
-    weft__pipe_unhush(&hush, r);
+    weft__pipe_unhush_pieces(&hush, r, bytes);
     return r;
 }
 
@@ -48,6 +48,6 @@ ssize_t weft__sendfile_at(int file, int64_t offset, int to, size_t bytes)
     do {
         r = sendfile_once(file, offset, to, bytes);
     } while (r == -EINTR);
-    weft__pipe_unhush(&hush, r);
+    weft__pipe_unhush_pieces(&hush, r, bytes);
     return r;
 }

@@ -294,6 +294,53 @@ TEST(fd_refuses_what_cannot_be_watched)
     crew_each(refuses);
 }
 
+/* What a file is called does not tell: on every driver it is as epoll(7) says. */
+static void knows_what_has_readiness(struct crew *crew)
+{
+    weft_fd *w;
+    (void)crew;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(null, 0);
+    ASSERT_EQ(weft_fd_open(null, &w), -EPERM);
+    close(null);
+    int mounts = open("/proc/self/mounts", O_RDONLY | O_CLOEXEC); /* says when there is another */
+    if (mounts < 0) TEST_SKIP("no /proc here");
+    ASSERT_OK(weft_fd_open(mounts, &w));
+    ASSERT_OK(weft_fd_readable(w));
+    weft_close(w);
+}
+
+TEST(fd_is_watched_if_the_kernel_can)
+{
+    crew_each(knows_what_has_readiness);
+}
+
+/* What is refused is still the caller's, and of whoever else has it open: it blocks as before. Of one port, so that what is watched is refused. */
+TEST(fd_refused_blocks_as_before)
+{
+    struct crew crew;
+    weft_fd *w;
+    weft_stream *s;
+    weft_listener *l;
+    int ends[2];
+    crew_start(&crew, 1);
+    ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    ASSERT_OK(weft_fd_open(ends[0], &w));
+    ASSERT_EQ(weft_stream_of_fd(ends[0], &s), -EEXIST);
+    ASSERT_EQ(fcntl(ends[0], F_GETFL) & O_NONBLOCK, 0);
+    weft_close(w);
+    close(ends[1]);
+    int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr any = {.sa_family = AF_UNIX};
+    ASSERT_OK(bind(door, &any, sizeof(any.sa_family))); /* the kernel names it */
+    ASSERT_OK(listen(door, 1));
+    ASSERT_OK(weft_fd_open(door, &w));
+    ASSERT_EQ(weft_listener_of_fd(NULL, door, &l), -EEXIST);
+    ASSERT_EQ(fcntl(door, F_GETFL) & O_NONBLOCK, 0);
+    weft_close(w);
+    crew_stop(&crew);
+}
+
 static void closes_under_waiters(struct crew *crew)
 {
     (void)crew;

@@ -97,6 +97,43 @@ static int uses_names(int number)
     return 0;
 }
 
+static void holds(const char *path, const char *what)
+{
+    char *text;
+    ASSERT_OK(weft_fs_load(path, 100, &text, NULL));
+    ASSERT(strcmp(text, what) == 0);
+    weft_free(text);
+}
+
+/* What is there is not lost to a copy that cannot be made. */
+static int copies_what_it_cannot(int number)
+{
+    struct names n = names_of(number);
+    struct stat about;
+    ASSERT_OK(weft_fs_store(n.a, "mine", 4, 0600, false));
+    ASSERT_OK(weft_fs_link(n.a, n.b));
+    ASSERT_OK(weft_fs_symlink(n.a, n.c));
+    ASSERT_EQ(weft_fs_copy(n.a, n.a), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.a, n.b), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.a, n.c), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(n.c, n.a), -EINVAL);
+    ASSERT_EQ(weft_fs_copy(dir, n.a), -EISDIR);
+    holds(n.b, "mine");
+    ASSERT_OK(weft_fs_unlink(n.b));
+    ASSERT_OK(weft_fs_unlink(n.c));
+    ASSERT_OK(mkfifo(n.b, 0600));
+    int fifo = open(n.b, O_RDWR | O_CLOEXEC); /* so that nobody waits for the other side */
+    ASSERT_GE(fifo, 0);
+    ASSERT_EQ(weft_fs_copy("/proc/self/mem", n.b), -EIO); /* its first page is nobody's */
+    ASSERT_OK(weft_fs_stat(n.b, true, &about));
+    ASSERT(S_ISFIFO(about.st_mode));
+    ASSERT_EQ(weft_fs_copy("/proc/self/mem", n.a), -EIO);
+    ASSERT_EQ(weft_fs_stat(n.a, true, &about), -ENOENT);
+    close(fifo);
+    ASSERT_OK(weft_fs_unlink(n.b));
+    return 0;
+}
+
 static int uses_a_temp(int number)
 {
     char got[4] = {0};
@@ -179,6 +216,19 @@ TEST(file_lists_directories)
 {
     dir_make();
     crew_each(lists_all);
+    ASSERT_OK(rmdir(dir));
+}
+
+static void copies(struct crew *crew)
+{
+    on_all_kinds(crew, copies_what_it_cannot, 4);
+}
+
+TEST(file_copy_spares_what_it_cannot_replace)
+{
+    dir_make();
+    crew_each(copies);
+    ASSERT_EQ(copies_what_it_cannot(1), 0);
     ASSERT_OK(rmdir(dir));
 }
 
@@ -355,6 +405,40 @@ TEST(file_given_up_leaves_nothing)
     ASSERT_OK(rmdir(dir));
 }
 
+static _Atomic bool copies_on; /* relaxed: a flag */
+
+/* It never ends by itself. */
+static int copies_for_ever(bool timed)
+{
+    int64_t r = 0;
+    WEFT_TIMEOUT(timed ? weft_ms(3) : WEFT_FOREVER)
+    {
+        store_relaxed(&copies_on, true);
+        r = weft_fs_copy("/dev/zero", "/dev/null");
+    }
+    return (int)r;
+}
+
+/* One that stops on its way says what for. */
+static void stopped_on_the_way(struct crew *crew)
+{
+    (void)crew;
+    for (int timed = 0; timed < 2; timed++) {
+        int got = 0;
+        store_relaxed(&copies_on, false);
+        weft_task *t = weft_go(copies_for_ever, timed);
+        CREW_UNTIL(load_relaxed(&copies_on));
+        if (!timed) weft_cancel(t);
+        ASSERT_OK(weft_join(t, &got));
+        ASSERT_EQ(got, timed ? -ETIME : -ECANCELED);
+    }
+}
+
+TEST(file_stopped_on_the_way_says_what_for)
+{
+    crew_each(stopped_on_the_way);
+}
+
 static int reads_on(weft_file *file)
 {
     char byte;
@@ -362,15 +446,18 @@ static int reads_on(weft_file *file)
     return n == 1 ? byte : (int)n;
 }
 
-/* An operation under way keeps the file: it is closed behind it. A read that has begun answers what happened, cancelled or not. */
+/* An operation under way keeps the file: it is closed behind it. A read that was given up answers what happened: it has the byte, or that is still there. */
 static void closed_in_use(struct crew *crew)
 {
     int ends[2];
     int got = 0;
+    char byte = 0;
     weft_file *file;
     weft_stats stats;
 
     ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    int still = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+    ASSERT_GE(still, 0);
     ASSERT_OK(weft_file_of(ends[0], &file));
     weft_task *t = weft_go(reads_on, file);
     do
@@ -380,7 +467,12 @@ static void closed_in_use(struct crew *crew)
     weft_file_close(file);
     ASSERT_EQ(write(ends[1], "y", 1), 1);
     ASSERT_OK(weft_join(t, &got));
+    if (got == -ECANCELED) {
+        ASSERT_EQ(read(still, &byte, 1), 1);
+        got = (unsigned char)byte;
+    }
     ASSERT_EQ(got, 'y');
+    ASSERT_EQ(close(still), 0);
     ASSERT_EQ(close(ends[1]), 0);
 }
 

@@ -100,6 +100,29 @@ TEST(io_reads_every_packet_of_a_pipe)
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
+/* Nor is it known of a pipe of our own: whoever has the other end may have told it so. */
+static void packets_of_a_pipe(struct crew *crew)
+{
+    weft_stream *reader;
+    weft_stream *writer;
+    char b[8];
+    (void)crew;
+    ASSERT_OK(weft_pipe(&reader, &writer));
+    int fd = weft_stream_fd(writer);
+    ASSERT_OK(fcntl(fd, F_SETFL, O_DIRECT | O_NONBLOCK));
+    for (int i = 0; i < 4; i++)
+        ASSERT_EQ(weft_write_all(writer, "ab", 2), 2);
+    for (int i = 0; i < 4; i++)
+        ASSERT_EQ(weft_read(reader, b, sizeof b), 2);
+    weft_close(reader);
+    weft_close(writer);
+}
+
+TEST(io_reads_every_packet_of_its_own_pipe)
+{
+    crew_each(packets_of_a_pipe);
+}
+
 /* ---- an event that is nobody's ---- */
 
 struct rescue {

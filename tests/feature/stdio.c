@@ -7,6 +7,7 @@
 #include "town.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -260,6 +261,67 @@ static void terminal(struct crew *crew)
 TEST(stdio_of_terminals)
 {
     crew_each(terminal);
+}
+
+/* Lines that were typed ahead, or packets, come one for each read, and there is no event for what is left. */
+static void reads_pieces(int fd, bool shared)
+{
+    static const char *const lines[] = {"one\n", "two\n", "three\n", "four\n"};
+    weft_stream *s;
+    char b[20];
+    struct place place = place_take(0, fd);
+    ASSERT_OK(opens(shared ? PIPE_SHARED : PIPE, weft_stdin, &s));
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        ASSERT_EQ(weft_read(s, b, sizeof b), strlen(lines[i]));
+        ASSERT_EQ(memcmp(b, lines[i], strlen(lines[i])), 0);
+    }
+    weft_close(s);
+    place_back(place);
+}
+
+static void typed_ahead(struct crew *crew)
+{
+    (void)crew;
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0) TEST_SKIP("no pseudo terminals here");
+    ASSERT_OK(grantpt(master));
+    ASSERT_OK(unlockpt(master));
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(slave, 0);
+    for (int shared = 0; shared < 2; shared++) {
+        int there = 0;
+        ASSERT_EQ(write(master, "one\ntwo\nthree\nfour\n", 19), 19);
+        CREW_UNTIL(ioctl(slave, FIONREAD, &there) == 0 && there == 19);
+        reads_pieces(slave, shared);
+    }
+    close(slave);
+    close(master);
+}
+
+TEST(stdio_reads_every_line_that_was_typed_ahead)
+{
+    crew_each(typed_ahead);
+}
+
+static void in_packets(struct crew *crew)
+{
+    (void)crew;
+    for (int shared = 0; shared < 2; shared++) {
+        int ends[2];
+        ASSERT_OK(pipe2(ends, O_CLOEXEC | O_DIRECT));
+        ASSERT_EQ(write(ends[1], "one\n", 4), 4);
+        ASSERT_EQ(write(ends[1], "two\n", 4), 4);
+        ASSERT_EQ(write(ends[1], "three\n", 6), 6);
+        ASSERT_EQ(write(ends[1], "four\n", 5), 5);
+        reads_pieces(ends[0], shared);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
+TEST(stdio_reads_every_packet)
+{
+    crew_each(in_packets);
 }
 
 /* ---- the end ---- */

@@ -402,6 +402,22 @@ static int closes_stream_twice(void)
     return 0;
 }
 
+/* Another was about to have its place, and could not be watched: it is still closed, and the other's descriptor is its own. */
+static int closes_twice_behind_a_refusal(void)
+{
+    weft_stream *ends[2];
+    weft_stream *none;
+    int r = weft_pipe(&ends[0], &ends[1]);
+    if (r < 0) return r;
+    weft_close(ends[0]);
+    weft_close(ends[1]);
+    int file = open("/", O_RDONLY | O_CLOEXEC);
+    r = weft_stream_of_fd(file, &none);
+    if (r != -EPERM) return r;
+    MISUSED(weft_close(ends[1]));
+    return fcntl(file, F_GETFD) < 0 ? -EBADF : 0;
+}
+
 /* The place is where the buffer is closed: what it stands on is closed by it. */
 static int closes_beneath_a_buffer(void)
 {
@@ -495,6 +511,7 @@ static const struct mistake mistakes[] = {
     {leaves_too_often, 0, "a tracker is left once more than it was entered" BY, NULL, false},
     {ends_counting, 0, "a tracker that still counts is ended" BY, NULL, false},
     {closes_stream_twice, 0, "a stream is closed once more" BY, NULL, false},
+    {closes_twice_behind_a_refusal, 0, "a stream is closed once more" BY, NULL, false},
     {closes_beneath_a_buffer, 0, "a stream is closed once more" BY, NULL, false},
     {closes_listener_twice, 0, "a listener is closed once more" BY, NULL, false},
     {ends_mutex_under, 0, "a mutex is ended at ", "while task 'waits_on_mutex'", false},

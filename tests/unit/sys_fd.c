@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 TEST(fd_close_closes)
 {
@@ -40,6 +41,30 @@ TEST(fd_ready_tells_what_was_asked_for)
     ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_PRI), WEFT__FD_PRI);
     weft__fd_close(fds[0]);
     ASSERT_EQ(weft__fd_ready(fds[0], WEFT__FD_IN), -EBADF);
+}
+
+/* A file's type does not tell, but for sockets and pipes. */
+TEST(fd_has_readiness_as_epoll_says)
+{
+    static const struct {
+        const char *path;
+        int answer;
+    } files[] = {{"/proc/self/mounts", 0},
+                 {"/proc/self/status", -EPERM},
+                 {"/dev/null", -EPERM},
+                 {"/", -EPERM}};
+    int ends[2];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        int fd = open(files[i].path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        ASSERT_EQ(weft__fd_has_readiness(fd), files[i].answer);
+        weft__fd_close(fd);
+    }
+    ASSERT_OK(pipe2(ends, O_CLOEXEC));
+    ASSERT_OK(weft__fd_has_readiness(ends[0]));
+    weft__fd_close(ends[0]);
+    ASSERT_EQ(weft__fd_has_readiness(ends[0]), -EBADF);
+    weft__fd_close(ends[1]);
 }
 
 #if defined(WEFT_DEBUG)

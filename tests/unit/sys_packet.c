@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h> /* and sys/socket.h, by a name that is not ours */
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,25 @@ TEST(packet_fds_beyond_the_room_are_closed)
         weft__fd_close(fds[i]);
         weft__fd_close(pass[i]);
     }
+}
+
+/* The harness finds what stays open. */
+TEST(packet_pidfds_are_not_left_open)
+{
+    enum { PASS_PIDFD = 76 }; /* of newer headers: SO_PASSPIDFD */
+    int fds[2];
+    int one = 1;
+    char b[4];
+    ASSERT_OK(weft__packet_pair(WEFT__PACKET_SEQ, fds));
+    if (setsockopt(fds[1], SOL_SOCKET, PASS_PIDFD, &one, sizeof(one)) == 0) {
+        struct weft__packet_fds none = {.room = 0};
+        ASSERT_EQ(weft__packet_send(fds[0], "abc", 3, NULL), 3);
+        ASSERT_EQ(weft__packet_recv_fds(fds[1], b, sizeof b, &none), 3);
+        ASSERT_EQ(none.count, 0);
+        ASSERT(!none.cut);
+    }
+    weft__fd_close(fds[0]);
+    weft__fd_close(fds[1]);
 }
 
 TEST(packet_options_are_of_either_family)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,33 @@ static void says(struct weft__process_req req, char *into, size_t bytes)
     weft__fd_close(ends[0]);
     ASSERT_EQ(status_of(&p), 0);
 }
+
+#if defined(WEFT_FAULTS)
+static int killed; /* calls of kill in this process */
+
+/* In the place of libc's. NOLINTNEXTLINE(bugprone-reserved-identifier): its header has these names */
+int kill(pid_t __pid, int __sig)
+{
+    killed++;
+    return (int)syscall(SYS_kill, __pid, __sig);
+}
+
+/* Children that nobody has to wait for are gone at once, and so is what their number means: it is not signalled. */
+TEST(process_that_another_has_waited_for_is_not_killed)
+{
+    struct weft__process_req req = req_of(SH("exit 0"));
+    struct weft__process p;
+    void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+    weft__fault_arm(WEFT__FAULT_PIDFD, 1, 1, -ESRCH);
+    killed = 0;
+    ASSERT_EQ(weft__process_start(&req, &p), -ECHILD);
+    ASSERT_EQ(killed, 0);
+    weft__fault_reset();
+    while (waitpid(-1, NULL, 0) > 0) /* until there is none */
+        continue;
+    (void)signal(SIGCHLD, before);
+}
+#endif
 
 TEST(process_ends_as_it_says)
 {

@@ -9,8 +9,13 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void pipes(int a[2], int b[2])
@@ -51,6 +56,39 @@ TEST(splice_to_nobody_is_an_error_and_no_signal)
     ASSERT_EQ(weft__splice(a[0], b[1], 1), -EPIPE);
     weft__fd_close(b[1]);
     closes(a);
+}
+
+static bool peer_goes; /* between two pieces of a call */
+
+static ssize_t goes_between(size_t bytes)
+{
+    ASSERT_OK(pthread_kill(pthread_self(), SIGPIPE)); /* as the kernel does */
+    return (ssize_t)bytes / 2;
+}
+
+/* In the place of libc's: they do as the kernel does, if the peer of a socket is gone when half of it is sent. */
+ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
+{
+    return peer_goes ? goes_between(count) : syscall(SYS_sendfile, out_fd, in_fd, offset, count);
+}
+
+ssize_t splice(int fdin, off64_t *offin, int fdout, off64_t *offout, size_t len, unsigned flags)
+{
+    return peer_goes ? goes_between(len)
+                     : syscall(SYS_splice, fdin, offin, fdout, offout, len, flags);
+}
+
+/* How much went is answered, and there is no signal for the rest. */
+TEST(splice_to_one_who_goes_in_between_is_no_signal)
+{
+    int a[2], b[2];
+    pipes(a, b);
+    peer_goes = true;
+    ASSERT_EQ(weft__splice(a[0], b[1], 100), 50);
+    ASSERT_EQ(weft__sendfile_at(a[0], 0, b[1], 100), 50);
+    peer_goes = false;
+    closes(a);
+    closes(b);
 }
 
 #if defined(WEFT_FAULTS)
