@@ -129,8 +129,8 @@ int weft__process_start(const struct weft__process_req *req, struct weft__proces
     int r = start(req, &pid);
     if (r < 0) return r;
     int fd = open_pidfd(pid);
-    if (fd < 0) { /* nobody could wait for it: it has not been */
-        (void)kill((pid_t)pid, SIGKILL);
+    if (fd < 0) { /* nobody could wait for it: it has not been, nor has what it started itself */
+        (void)kill((pid_t)(req->group ? -pid : pid), SIGKILL);
         (void)waitpid((pid_t)pid, NULL, 0);
         return fd;
     }
