@@ -75,4 +75,18 @@ static inline struct death death_of(void (*body)(void *), void *arg)
     return d;
 }
 
+/* A mistake that is refused: it is told, and debug builds stop there; others go on, and the body says
+ * by 9 that it got its error. */
+static inline void death_expect_told(void (*body)(void *), const char *told)
+{
+    struct death d = death_of(body, NULL);
+#ifdef WEFT_DEBUG
+    bool right = d.signal == SIGABRT;
+#else
+    bool right = d.signal == 0 && d.code == 9;
+#endif
+    if (!right || !strstr(d.said, told))
+        ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
+}
+
 #endif
