@@ -5,6 +5,7 @@
  *
  * What each costs in memory is printed, for the reader: nothing hangs on it.
  */
+#include "base/sanitize.h"
 #include "crew.h"
 #include "sys/mem.h"
 #include "test.h"
@@ -121,14 +122,8 @@ static int lives_on(uint32_t number)
 
 static uint32_t fiber_count(void)
 {
-#if defined(__SANITIZE_THREAD__)
+#if defined(WEFT__TSAN)
     return 4000; /* TSan has room for some 8,000 threads and fibers */
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    return 4000;
-#else
-    return (uint32_t)test_scaled(100000);
-#endif
 #else
     return (uint32_t)test_scaled(100000);
 #endif

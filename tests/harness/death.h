@@ -12,6 +12,7 @@
 #ifndef WEFT_TESTS_DEATH_H
 #define WEFT_TESTS_DEATH_H
 
+#include "base/sanitize.h"
 #include "test.h"
 
 #include <signal.h>
@@ -21,14 +22,9 @@
 
 /* May the child of a program with threads allocate? glibc takes its own locks around fork; AddressSanitizer's allocator does not, and a
  * thread that was in it at that moment leaves it locked for ever. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(WEFT__ASAN)
 #define DEATH_CHILD_MAY_ALLOCATE false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DEATH_CHILD_MAY_ALLOCATE false
-#endif
-#endif
-#ifndef DEATH_CHILD_MAY_ALLOCATE
+#else
 #define DEATH_CHILD_MAY_ALLOCATE true
 #endif
 
