@@ -241,7 +241,7 @@ TEST(process_without_a_descriptor_is_not_left_running)
 /* The library's own way to the system, held up here: a child that is to be killed first has the time to start one of its own. */
 static int kill_waits_for = -1; /* a descriptor where a byte comes; below 0: it does not wait */
 
-int kill(pid_t pid, int signal)
+int kill(pid_t pid, int sig)
 {
     char byte;
     if (kill_waits_for >= 0) {
@@ -249,7 +249,7 @@ int kill(pid_t pid, int signal)
         ASSERT_EQ(poll(&ready, 1, -1), 1);
         ASSERT_EQ(read(kill_waits_for, &byte, 1), 1);
     }
-    return (int)syscall(SYS_kill, pid, signal);
+    return (int)syscall(SYS_kill, pid, sig);
 }
 
 TEST(process_group_without_a_descriptor_is_not_left_running)
