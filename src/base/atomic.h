@@ -24,6 +24,8 @@
 #ifndef WEFT_BASE_ATOMIC_H
 #define WEFT_BASE_ATOMIC_H
 
+#include "base/sanitize.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,14 +34,6 @@
  * adjacent-line prefetcher's sake, which no measurement here has shown. */
 #define WEFT__CACHE_LINE    64
 #define WEFT__CACHE_ALIGNED _Alignas(WEFT__CACHE_LINE)
-
-#if defined(__SANITIZE_THREAD__)
-#define WEFT__TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT__TSAN 1
-#endif
-#endif
 
 #if defined(WEFT_MODEL)
 #include "model_atomic.h"

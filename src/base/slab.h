@@ -37,19 +37,13 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/sanitize.h"
 #include "limits.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT__SLAB_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT__SLAB_ASAN 1
-#endif
-#endif
-#if defined(WEFT__SLAB_ASAN)
+#if defined(WEFT__ASAN)
 #include <sanitizer/asan_interface.h>
 #define weft__slab_poison(p, bytes)   ASAN_POISON_MEMORY_REGION((p), (bytes))
 #define weft__slab_unpoison(p, bytes) ASAN_UNPOISON_MEMORY_REGION((p), (bytes))

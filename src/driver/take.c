@@ -44,7 +44,7 @@ static ssize_t try_it(int fd, const struct weft__take *what, bool *cut)
 static bool tells_by_being_short(const struct weft__take *what)
 {
     return what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_RECV_UNIX ||
-           what->kind == WEFT__TAKE_SEND;
+           what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON;
 }
 
 static bool writes(const struct weft__take *what)

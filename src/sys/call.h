@@ -12,17 +12,13 @@
 #define WEFT_SYS_CALL_H
 
 #include "base/fault.h"
+#include "base/sanitize.h"
 
 #include <errno.h>
 #include <sys/types.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(WEFT__TSAN) || defined(WEFT__ASAN) || defined(WEFT__MSAN)
 #define WEFT__CALL_BY_LIBC 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define WEFT__CALL_BY_LIBC 1
-#endif
 #endif
 
 #if !defined(WEFT__CALL_BY_LIBC) && !defined(__x86_64__) && !defined(__aarch64__)

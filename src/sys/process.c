@@ -131,8 +131,8 @@ int weft__process_start(const struct weft__process_req *req, struct weft__proces
     int fd = open_pidfd(pid);
     if (fd == -ESRCH)
         return -ECHILD; /* it ended, and was waited for by another: its number may be anybody's */
-    if (fd < 0) {       /* nobody could wait for it: it has not been */
-        (void)kill((pid_t)pid, SIGKILL);
+    if (fd < 0) {       /* nobody could wait for it: it has not been, nor has what it started itself */
+        (void)kill((pid_t)(req->group ? -pid : pid), SIGKILL);
         (void)waitpid((pid_t)pid, NULL, 0);
         return fd;
     }

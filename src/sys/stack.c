@@ -6,20 +6,13 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/sanitize.h"
 #include "sys/mem.h"
 #include "sys/stackdir.h"
 
 #include <errno.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
-
-#if defined(WITH_ASAN)
+#if defined(WEFT__ASAN)
 #include <sanitizer/asan_interface.h>
 /* The frames of whoever left the stack without returning are still marked in the shadow; the
  * next user must not trip over them. */

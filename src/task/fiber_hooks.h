@@ -13,18 +13,11 @@
 #define WEFT_TASK_FIBER_HOOKS_H
 
 #include "base/atomic.h"
+#include "base/sanitize.h"
 #include "task/context.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT__ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT__ASAN 1
-#endif
-#endif
 
 #if defined(WEFT__ASAN)
 #include <sanitizer/common_interface_defs.h>

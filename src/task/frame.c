@@ -4,20 +4,13 @@
  */
 #include "task/frame.h"
 
+#include "base/sanitize.h"
 #include "types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#define WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
-
-#ifdef WITH_ASAN
+#ifdef WEFT__ASAN
 #include <sanitizer/asan_interface.h>
 
 /* With its check for use after return, ASan puts locals onto a stack of its own, and knows whose they are: where on

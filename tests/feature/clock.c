@@ -3,6 +3,7 @@
  * A runtime's clock: it stands, runs on, jumps; moves by itself when all is idle and not before; and
  * belongs to one runtime.
  */
+#include "nap.h"
 #include "still.h"
 #include "test.h"
 
@@ -11,20 +12,6 @@
 #include <errno.h>
 
 #define HOUR weft_mins(60)
-
-static int64_t sleeps(int64_t ns)
-{
-    weft_time before = weft_now();
-    int r = weft_sleep(ns);
-    return r < 0 ? r : weft_now() - before;
-}
-
-static int64_t joined(weft_task *task)
-{
-    int64_t ret = 0;
-    ASSERT_OK(weft_join(task, &ret));
-    return ret;
-}
 
 /* ---- stands and runs ------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * A runtime's clock and those who are no tasks of it: blocking jobs, which a clock that stands waits
  * for unless they wait themselves; and threads that sleep on it while their runtime stops.
  */
+#include "nap.h"
 #include "still.h"
 #include "test.h"
 
@@ -14,20 +15,6 @@
 #include <weft/test.h>
 
 #define HOUR weft_mins(60)
-
-static int64_t sleeps(int64_t ns)
-{
-    weft_time before = weft_now();
-    int r = weft_sleep(ns);
-    return r < 0 ? r : weft_now() - before;
-}
-
-static int64_t joined(weft_task *task)
-{
-    int64_t ret = 0;
-    ASSERT_OK(weft_join(task, &ret));
-    return ret;
-}
 
 static void all_workers_sleep(struct weft_rt *rt)
 {

@@ -7,6 +7,7 @@
 #include "crew.h"
 #include "death.h"
 #include "pool.h"
+#include "still.h"
 #include "test.h"
 
 #include <errno.h>
@@ -14,19 +15,6 @@
 #include <weft/weft.h>
 
 typedef WEFT_DELAY(int) int_delay;
-
-static void each_paused(int (*body)(void))
-{
-    for (size_t i = 0; i < CREW_SIZES; i++) {
-        struct crew crew;
-        int r = 1;
-        weft_rt_opts opts = {.workers = crew_sizes[i], .seed = test_seed() | 1, .paused = true};
-        crew_start_with(&crew, &opts);
-        ASSERT_OK(weft_join(weft_go(body), &r));
-        ASSERT_OK(r);
-        crew_stop(&crew);
-    }
-}
 
 /* ---- order ---------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  */
 #include "peer.h"
 #include "sched/sched.h"
+#include "statm.h"
 
 #include <stdlib.h>
 
@@ -170,7 +171,7 @@ static void open_small(struct town_gate *gate)
 /* Only where a byte is a byte. */
 static void has_not_grown(uint64_t before)
 {
-    if (test_scaled(100) == 100) ASSERT_LE(peer_memory_bytes(), before + MEMORY);
+    if (test_scaled(100) == 100) ASSERT_LE(statm().resident_bytes, before + MEMORY);
 }
 
 struct spout {
@@ -225,7 +226,7 @@ static void unread(struct crew *crew)
         spout[i] = (struct spout){.error = 1};
         ASSERT_OK(weft_accept(gate.listener, &spout[i].stream));
     }
-    uint64_t memory = peer_memory_bytes();
+    uint64_t memory = statm().resident_bytes;
     for (int i = 0; i < PEERS; i++)
         task[i] = i % 2 ? weft_spawn(spouting, &spout[i]) : weft_go(spouts, &spout[i]);
     for (int i = 0; i < PEERS; i++)
@@ -299,7 +300,7 @@ static void unheard(struct crew *crew)
         ASSERT_OK(weft_accept(gate.listener, &deaf[i].stream));
         task[i] = weft_go(is_deaf, &deaf[i]);
     }
-    uint64_t memory = peer_memory_bytes();
+    uint64_t memory = statm().resident_bytes;
     for (int i = 0; i < PEERS; i++) {
         sent[i] = peer_stuff(peer[i], 0, 2 * MOST);
         ASSERT_LE(sent[i], MOST);

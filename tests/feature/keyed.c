@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "crew.h"
 #include "pool.h"
+#include "still.h"
 #include "tasks.h"
 #include "test.h"
 
@@ -21,19 +22,6 @@ struct name {
 typedef WEFT_KEYED(struct name, int) by_name;
 
 static _Atomic uint32_t over;
-
-static void each_paused(int (*body)(void))
-{
-    for (size_t i = 0; i < CREW_SIZES; i++) {
-        struct crew crew;
-        int r = 1;
-        weft_rt_opts opts = {.workers = crew_sizes[i], .seed = test_seed() | 1, .paused = true};
-        crew_start_with(&crew, &opts);
-        ASSERT_OK(weft_join(weft_go(body), &r));
-        ASSERT_OK(r);
-        crew_stop(&crew);
-    }
-}
 
 static int sleeps_for(int ms)
 {

@@ -5,7 +5,9 @@
  *
  * What each costs in memory is printed, for the reader: nothing hangs on it.
  */
+#include "base/sanitize.h"
 #include "crew.h"
+#include "statm.h"
 #include "sys/mem.h"
 #include "test.h"
 
@@ -66,17 +68,6 @@ static weft_poll pass_poll(void *frame, weft_cx *cx)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* Of this process, in bytes. 0: unknown. */
-static uint64_t resident(void)
-{
-    unsigned long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f) return 0;
-    if (fscanf(f, "%*u %lu", &pages) != 1) pages = 0;
-    fclose(f);
-    return pages * weft__mem_page_bytes();
-}
-
 static uint64_t available(void)
 {
     char line[128];
@@ -91,7 +82,7 @@ static uint64_t available(void)
 
 static void say_cost(const char *what, uint32_t count, uint64_t before)
 {
-    uint64_t now = resident();
+    uint64_t now = statm().resident_bytes;
     if (now < before) return;
     printf("%u %s alive at once: %lu bytes of memory each\n", count, what,
            (unsigned long)((now - before) / count));
@@ -121,14 +112,8 @@ static int lives_on(uint32_t number)
 
 static uint32_t fiber_count(void)
 {
-#if defined(__SANITIZE_THREAD__)
+#if defined(WEFT__TSAN)
     return 4000; /* TSan has room for some 8,000 threads and fibers */
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    return 4000;
-#else
-    return (uint32_t)test_scaled(100000);
-#endif
 #else
     return (uint32_t)test_scaled(100000);
 #endif
@@ -139,7 +124,7 @@ static void fibers_on(int workers)
     uint32_t count = fiber_count();
     weft_task **task = calloc(count, sizeof(*task));
     struct crew crew;
-    uint64_t before = resident();
+    uint64_t before = statm().resident_bytes;
     ASSERT(task != NULL);
     door_init(count);
     crew_start(&crew, workers);
@@ -202,7 +187,7 @@ static void million_on(int workers, bool by_a_task)
     uint32_t count = (uint32_t)test_scaled(1000000);
     weft_task **task = calloc(count, sizeof(*task));
     struct crew crew;
-    uint64_t before = resident();
+    uint64_t before = statm().resident_bytes;
     ASSERT(task != NULL);
     door_init(count);
     crew_start(&crew, workers);

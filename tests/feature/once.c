@@ -155,22 +155,10 @@ static void leaves_without(void *arg)
     _exit(weft_once_leave(&once, true) == -EPERM ? 9 : 4);
 }
 
-static void expect_told(void (*body)(void *), const char *told)
-{
-    struct death d = death_of(body, NULL);
-#ifdef WEFT_DEBUG
-    bool right = d.signal == SIGABRT;
-#else
-    bool right = d.signal == 0 && d.code == 9;
-#endif
-    if (!right || !strstr(d.said, told))
-        ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
-}
-
 TEST(once_mistakes_are_named)
 {
-    expect_told(enters_twice, "a once is entered once more by a thread");
-    expect_told(leaves_without, "a once is left by a thread");
+    death_expect_told(enters_twice, "a once is entered once more by a thread");
+    death_expect_told(leaves_without, "a once is left by a thread");
     ASSERT_EQ(weft_once_enter(NULL), -EINVAL);
     ASSERT_EQ(weft_once_leave(NULL, true), -EINVAL);
     ASSERT_EQ(weft_cell_enter(NULL, NULL), -EINVAL);

@@ -186,20 +186,9 @@ static void write_twice(void *arg)
     _exit(weft_write_lock(&lock) == -EDEADLK ? 9 : 4);
 }
 
-static void expect_told(void (*body)(void *), const char *told)
-{
-    struct death d = death_of(body, NULL);
-#ifdef WEFT_DEBUG
-    bool right = d.signal == SIGABRT;
-#else
-    bool right = d.signal == 0 && d.code == 9;
-#endif
-    if (!right || !strstr(d.said, told))
-        ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
-}
-
 TEST(rwlock_mistakes_are_named)
 {
-    expect_told(read_unlock_of_none, "a read-write lock that nobody reads is unlocked by a thread");
-    expect_told(write_twice, "a read-write lock is locked once more by a thread");
+    death_expect_told(read_unlock_of_none,
+                      "a read-write lock that nobody reads is unlocked by a thread");
+    death_expect_told(write_twice, "a read-write lock is locked once more by a thread");
 }

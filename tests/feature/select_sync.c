@@ -517,13 +517,7 @@ static int all_rows(void)
     return 0;
 }
 
-static void in_a_task(struct crew *crew)
-{
-    (void)crew;
-    ASSERT_OK(weft_join(weft_go(all_rows), NULL));
-}
-
 TEST(select_over_every_wait)
 {
-    still_each(in_a_task);
+    each_paused(all_rows);
 }

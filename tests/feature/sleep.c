@@ -3,6 +3,7 @@
  * Sleeping: in fibers, stackless tasks and plain threads; for how long, in which order, given up, moved;
  * and beside others that run.
  */
+#include "nap.h"
 #include "still.h"
 #include "test.h"
 
@@ -16,13 +17,6 @@
 /* ---- one function, two forms ----------------------------------------------------------------- */
 
 /* Answers how long it lasted. */
-static int64_t sleeps(int64_t ns)
-{
-    weft_time before = weft_now();
-    int r = weft_sleep(ns);
-    return r < 0 ? r : weft_now() - before;
-}
-
 struct sleeps {
     WEFT_FRAME(int64_t);
     int64_t ns;
@@ -36,13 +30,6 @@ static weft_async(sleeps)
     weft_await(f->sleep, weft_sleep, .ns = f->ns);
     weft_return(f->sleep.ret < 0 ? f->sleep.ret : weft_now() - f->before);
     weft_end;
-}
-
-static int64_t joined(weft_task *task)
-{
-    int64_t ret = 0;
-    ASSERT_OK(weft_join(task, &ret));
-    return ret;
 }
 
 /* A clock that stands says exactly how long it was. */

@@ -4,6 +4,7 @@
  * times on a clock that stands; and that nothing is lost when a pull is given up.
  */
 #include "crew.h"
+#include "still.h"
 #include "tasks.h"
 #include "test.h"
 
@@ -14,19 +15,6 @@
 typedef WEFT_CHAN(int) int_chan;
 typedef WEFT_SET(int) int_set;
 typedef WEFT_DELAY(int) int_delay;
-
-static void each_paused(int (*body)(void))
-{
-    for (size_t i = 0; i < CREW_SIZES; i++) {
-        struct crew crew;
-        int r = 1;
-        weft_rt_opts opts = {.workers = crew_sizes[i], .seed = test_seed() | 1, .paused = true};
-        crew_start_with(&crew, &opts);
-        ASSERT_OK(weft_join(weft_go(body), &r));
-        ASSERT_OK(r);
-        crew_stop(&crew);
-    }
-}
 
 /* A channel that was sent 0 .. count - 1, and closed. */
 static int_chan *counted(int count)

@@ -6,45 +6,70 @@
 #include "storm.h"
 #include "town.h"
 
-static const enum town_kind kinds[] = {TOWN_TCP, TOWN_UNIX, TOWN_MEMORY};
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+/* A stream's halves, and the other end of it. */
+struct halves {
+    weft_stream *in, *out, *peer;
+    int fd;         /* of the stream itself */
+    bool stackless; /* the kind of the tasks that use them */
+};
+
+static struct halves halves_of(enum town_kind kind, bool stackless)
+{
+    weft_stream *pair[2];
+    town_pair(kind, pair);
+    struct halves h = {.peer = pair[1], .fd = weft_stream_fd(pair[0]), .stackless = stackless};
+    ASSERT_OK(weft_split(pair[0], &h.in, &h.out));
+    return h;
+}
+
+static void (*said_of_halves)(struct halves *h);
+
+static void of_every_kind(struct crew *crew)
+{
+    static const enum town_kind kinds[] = {TOWN_TCP, TOWN_UNIX, TOWN_MEMORY};
+    (void)crew;
+    for (size_t i = 0; i < 2 * sizeof kinds / sizeof kinds[0]; i++) {
+        struct halves h = halves_of(kinds[i / 2], i % 2);
+        said_of_halves(&h);
+    }
+}
+
+/* On every crew, of every kind of stream, by both kinds of task. It closes all three. */
+static void halves_each(void (*body)(struct halves *h))
+{
+    said_of_halves = body;
+    crew_each(of_every_kind);
+}
 
 /* ---- which way ---- */
 
-static void goes_one_way(struct crew *crew)
+static void goes_one_way(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        char b[10];
-        town_pair(kinds[i], pair);
-        int fd = weft_stream_fd(pair[0]);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        ASSERT_EQ(weft_stream_fd(in), fd);
-        ASSERT_EQ(weft_stream_fd(out), fd);
-        ASSERT_EQ(weft_read(out, b, sizeof b), -EBADF);
-        ASSERT_EQ(weft_peek(out, b, sizeof b), -EBADF);
-        ASSERT_EQ(weft_write(in, "x", 1), -EBADF);
-        ASSERT_EQ(weft_write_all(in, "x", 1), -EBADF);
-        ASSERT_EQ(weft_shutdown(in), -EBADF);
-        ASSERT_EQ(weft_write_all(out, "there", 5), 5);
-        ASSERT_EQ(weft_read_exact(pair[1], b, 5), 5);
-        ASSERT_EQ(weft_write_all(pair[1], "back", 4), 4);
-        ASSERT_EQ(weft_peek(in, b, 1), 1);
-        ASSERT_EQ(weft_read_exact(in, b, 4), 4);
-        ASSERT_EQ(memcmp(b, "back", 4), 0);
-        ASSERT_OK(weft_shutdown(out));
-        ASSERT_EQ(weft_read(pair[1], b, sizeof b), 0);
-        ASSERT_EQ(weft_write(out, "x", 1), -EPIPE);
-        weft_close(out);
-        weft_close(in);
-        weft_close(pair[1]);
-    }
+    char b[10];
+    ASSERT_EQ(weft_stream_fd(h->in), h->fd);
+    ASSERT_EQ(weft_stream_fd(h->out), h->fd);
+    ASSERT_EQ(weft_read(h->out, b, sizeof b), -EBADF);
+    ASSERT_EQ(weft_peek(h->out, b, sizeof b), -EBADF);
+    ASSERT_EQ(weft_write(h->in, "x", 1), -EBADF);
+    ASSERT_EQ(weft_write_all(h->in, "x", 1), -EBADF);
+    ASSERT_EQ(weft_shutdown(h->in), -EBADF);
+    ASSERT_EQ(weft_write_all(h->out, "there", 5), 5);
+    ASSERT_EQ(weft_read_exact(h->peer, b, 5), 5);
+    ASSERT_EQ(weft_write_all(h->peer, "back", 4), 4);
+    ASSERT_EQ(weft_peek(h->in, b, 1), 1);
+    ASSERT_EQ(weft_read_exact(h->in, b, 4), 4);
+    ASSERT_EQ(memcmp(b, "back", 4), 0);
+    ASSERT_OK(weft_shutdown(h->out));
+    ASSERT_EQ(weft_read(h->peer, b, sizeof b), 0);
+    ASSERT_EQ(weft_write(h->out, "x", 1), -EPIPE);
+    weft_close(h->out);
+    weft_close(h->in);
+    weft_close(h->peer);
 }
 
 TEST(split_halves_go_one_way)
 {
-    crew_each(goes_one_way);
+    halves_each(goes_one_way);
 }
 
 TEST(split_needs_no_runtime)
@@ -99,11 +124,6 @@ static int reads(weft_stream *stream)
     return r > 0 ? b : r;
 }
 
-static weft_task *begin_read(weft_stream *stream, bool stackless)
-{
-    return stackless ? weft_spawn(reading, stream) : weft_go(reads, stream);
-}
-
 #define MUCH (32 << 20) /* more than any socket here takes */
 static char much[MUCH];
 static char swallowed[1 << 16];
@@ -126,9 +146,9 @@ static int writes(weft_stream *stream)
     return (int)weft_write_all(stream, much, sizeof much);
 }
 
-static weft_task *begin_write(weft_stream *stream, bool stackless)
+static weft_task *begin_write(const struct halves *h)
 {
-    return stackless ? weft_spawn(writing, stream) : weft_go(writes, stream);
+    return h->stackless ? weft_spawn(writing, h->out) : weft_go(writes, h->out);
 }
 
 /* Until somebody else reads there: a second reader is told. */
@@ -144,6 +164,14 @@ static void await_reader(weft_stream *stream)
     } while (rd.ret != -EBUSY);
 }
 
+/* It waits when this returns. */
+static weft_task *begin_read(const struct halves *h)
+{
+    weft_task *task = h->stackless ? weft_spawn(reading, h->in) : weft_go(reads, h->in);
+    await_reader(h->in);
+    return task;
+}
+
 static int joined(weft_task *task)
 {
     int r = 1;
@@ -152,161 +180,138 @@ static int joined(weft_task *task)
 }
 
 /* The writer goes first: the peer hears the end, and the one who waits for its answer goes on waiting, and gets it. */
-static void writer_first(struct crew *crew)
+static void writer_first(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < 2 * KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        char b[10];
-        town_pair(kinds[i / 2], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_task *reader = begin_read(in, i % 2);
-        await_reader(in);
-        ASSERT_EQ(weft_write_all(out, "ask", 3), 3);
-        weft_close(out);
-        ASSERT_EQ(weft_read_exact(pair[1], b, sizeof b), 3); /* and then the end */
-        ASSERT(!weft_done(reader));
-        ASSERT_EQ(weft_write_all(pair[1], "!", 1), 1);
-        ASSERT_EQ(joined(reader), '!');
-        weft_close(pair[1]);
-        ASSERT_EQ(weft_read(in, b, sizeof b), 0);
-        weft_close(in);
-    }
+    char b[10];
+    weft_task *reader = begin_read(h);
+    ASSERT_EQ(weft_write_all(h->out, "ask", 3), 3);
+    weft_close(h->out);
+    ASSERT_EQ(weft_read_exact(h->peer, b, sizeof b), 3); /* and then the end */
+    ASSERT(!weft_done(reader));
+    ASSERT_EQ(weft_write_all(h->peer, "!", 1), 1);
+    ASSERT_EQ(joined(reader), '!');
+    weft_close(h->peer);
+    ASSERT_EQ(weft_read(h->in, b, sizeof b), 0);
+    weft_close(h->in);
 }
 
 TEST(split_writer_closed_first_ends_writing_alone)
 {
-    crew_each(writer_first);
+    halves_each(writer_first);
 }
 
-/* The reader goes first: who writes goes on; then the peer finds the stream closed. */
-static void reader_first(struct crew *crew)
+/* The writer still writes, and then the peer finds the stream closed. */
+static void writes_to_its_end(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        char b[10];
-        town_pair(kinds[i], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_close(in);
-        ASSERT_EQ(weft_write_all(out, "more", 4), 4);
-        ASSERT_EQ(weft_read_exact(pair[1], b, 4), 4);
-        ASSERT_EQ(memcmp(b, "more", 4), 0);
-        weft_close(out);
-        ASSERT_EQ(weft_read(pair[1], b, sizeof b), 0);
-        weft_close(pair[1]);
-    }
+    char b[10];
+    ASSERT_EQ(weft_write_all(h->out, "more", 4), 4);
+    weft_close(h->out);
+    ASSERT_EQ(weft_read_exact(h->peer, b, sizeof b), 4);
+    ASSERT_EQ(memcmp(b, "more", 4), 0);
+    weft_close(h->peer);
+}
+
+/* The reader goes first: who writes goes on. */
+static void reader_first(struct halves *h)
+{
+    weft_close(h->in);
+    writes_to_its_end(h);
 }
 
 TEST(split_reader_closed_first_leaves_the_writer)
 {
-    crew_each(reader_first);
+    halves_each(reader_first);
 }
 
 /* A half is closed under the one who reads there: it is told -EBADF, and the other half is none the wiser. */
-static void reader_under_way(struct crew *crew)
+static void reader_under_way(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < 2 * KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        char b[10];
-        town_pair(kinds[i / 2], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_task *reader = begin_read(in, i % 2);
-        await_reader(in);
-        weft_close(in);
-        ASSERT_EQ(joined(reader), -EBADF);
-        ASSERT_EQ(weft_write_all(out, "on", 2), 2);
-        weft_close(out);
-        ASSERT_EQ(weft_read_exact(pair[1], b, sizeof b), 2);
-        weft_close(pair[1]);
-    }
+    weft_task *reader = begin_read(h);
+    weft_close(h->in);
+    ASSERT_EQ(joined(reader), -EBADF);
+    writes_to_its_end(h);
 }
 
 TEST(split_reader_is_told_when_its_half_is_closed)
 {
-    crew_each(reader_under_way);
+    halves_each(reader_under_way);
+}
+
+/* What the peer hears until the end; 0, or why there is none. */
+static ssize_t swallow_all(weft_stream *peer)
+{
+    ssize_t n;
+    while ((n = weft_read(peer, swallowed, sizeof swallowed)) > 0)
+        continue;
+    return n;
 }
 
 /* The same of one who writes: when it has left, the peer hears the end behind what was written. */
-static void writer_under_way(struct crew *crew)
+static void writer_under_way(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < 2 * KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        ssize_t n;
-        town_pair(kinds[i / 2], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_task *writer = begin_write(out, i % 2);
-        ASSERT_EQ(weft_read_exact(pair[1], swallowed, 1), 1); /* it has begun */
-        weft_close(out);
-        ASSERT_EQ(joined(writer), -EBADF);
-        while ((n = weft_read(pair[1], swallowed, sizeof swallowed)) > 0)
-            continue;
-        ASSERT_EQ(n, 0);
-        ASSERT_EQ(weft_write_all(pair[1], "?", 1), 1);
-        ASSERT_EQ(reads(in), '?');
-        weft_close(in);
-        weft_close(pair[1]);
-    }
+    weft_task *writer = begin_write(h);
+    ASSERT_EQ(weft_read_exact(h->peer, swallowed, 1), 1); /* it has begun */
+    weft_close(h->out);
+    ASSERT_EQ(joined(writer), -EBADF);
+    ASSERT_EQ(swallow_all(h->peer), 0);
+    ASSERT_EQ(weft_write_all(h->peer, "?", 1), 1);
+    ASSERT_EQ(reads(h->in), '?');
+    weft_close(h->in);
+    weft_close(h->peer);
 }
 
 TEST(split_writer_is_told_when_its_half_is_closed)
 {
-    crew_each(writer_under_way);
+    halves_each(writer_under_way);
 }
 
 /* Both halves closed under their users: the stream ends with the last that leaves. */
-static void both_under_way(struct crew *crew)
+static void both_under_way(struct halves *h, weft_stream *first, weft_stream *second)
 {
-    (void)crew;
-    for (size_t i = 0; i < 4 * KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        town_pair(kinds[i / 4], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_task *reader = begin_read(in, i % 2);
-        weft_task *writer = begin_write(out, i % 2);
-        await_reader(in);
-        ASSERT_EQ(weft_read_exact(pair[1], swallowed, 1), 1);
-        weft_close(i & 2 ? in : out);
-        weft_close(i & 2 ? out : in);
-        ASSERT_EQ(joined(reader), -EBADF);
-        ASSERT_EQ(joined(writer), -EBADF);
-        while (weft_read(pair[1], swallowed, sizeof swallowed) > 0)
-            continue;
-        weft_close(pair[1]);
-    }
+    weft_task *writer = begin_write(h);
+    weft_task *reader = begin_read(h);
+    ASSERT_EQ(weft_read_exact(h->peer, swallowed, 1), 1);
+    weft_close(first);
+    weft_close(second);
+    ASSERT_EQ(joined(reader), -EBADF);
+    ASSERT_EQ(joined(writer), -EBADF);
+    (void)swallow_all(h->peer);
+    weft_close(h->peer);
+}
+
+static void reader_then_writer(struct halves *h)
+{
+    both_under_way(h, h->in, h->out);
+}
+
+static void writer_then_reader(struct halves *h)
+{
+    both_under_way(h, h->out, h->in);
 }
 
 TEST(split_both_are_told)
 {
-    crew_each(both_under_way);
+    halves_each(reader_then_writer);
+    halves_each(writer_then_reader);
 }
 
 /* ---- given up, and what stands beneath ---- */
 
-static void given_up(struct crew *crew)
+static void given_up(struct halves *h)
 {
-    (void)crew;
-    for (size_t i = 0; i < 2 * KINDS; i++) {
-        weft_stream *pair[2], *in, *out;
-        town_pair(kinds[i / 2], pair);
-        ASSERT_OK(weft_split(pair[0], &in, &out));
-        weft_task *reader = begin_read(in, i % 2);
-        await_reader(in);
-        weft_cancel(reader);
-        ASSERT_EQ(joined(reader), -ECANCELED);
-        ASSERT_EQ(weft_write_all(pair[1], "x", 1), 1); /* it took nothing */
-        ASSERT_EQ(reads(in), 'x');
-        weft_close(in);
-        weft_close(out);
-        weft_close(pair[1]);
-    }
+    weft_task *reader = begin_read(h);
+    weft_cancel(reader);
+    ASSERT_EQ(joined(reader), -ECANCELED);
+    ASSERT_EQ(weft_write_all(h->peer, "x", 1), 1); /* it took nothing */
+    ASSERT_EQ(reads(h->in), 'x');
+    weft_close(h->in);
+    weft_close(h->out);
+    weft_close(h->peer);
 }
 
 TEST(split_given_up_has_taken_nothing)
 {
-    crew_each(given_up);
+    halves_each(given_up);
 }
 
 /* Of a buffer: what was not flushed is gone with the writer, as with any buffer, but weft_shutdown waits for it. */
@@ -339,19 +344,17 @@ TEST(split_of_a_buffer)
 /* Of one that goes one way: there is nothing to shut down, and the peer hears the end with the stream's own. */
 static void of_a_pipe(struct crew *crew)
 {
-    weft_stream *pair[2], *in, *out;
+    struct halves h = halves_of(TOWN_PIPE, false);
     char b[20];
     (void)crew;
-    town_pair(TOWN_PIPE, pair);
-    ASSERT_OK(weft_split(pair[0], &in, &out));
-    ASSERT_EQ(weft_read(in, b, sizeof b), -EBADF);
-    ASSERT_EQ(weft_write_all(out, "words", 5), 5);
-    ASSERT_EQ(weft_shutdown(out), -EOPNOTSUPP);
-    weft_close(out);
-    ASSERT_EQ(weft_read_exact(pair[1], b, 5), 5);
-    weft_close(in);
-    ASSERT_EQ(weft_read(pair[1], b, sizeof b), 0);
-    weft_close(pair[1]);
+    ASSERT_EQ(weft_read(h.in, b, sizeof b), -EBADF);
+    ASSERT_EQ(weft_write_all(h.out, "words", 5), 5);
+    ASSERT_EQ(weft_shutdown(h.out), -EOPNOTSUPP);
+    weft_close(h.out);
+    ASSERT_EQ(weft_read_exact(h.peer, b, 5), 5);
+    weft_close(h.in);
+    ASSERT_EQ(weft_read(h.peer, b, sizeof b), 0);
+    weft_close(h.peer);
 }
 
 TEST(split_of_a_stream_that_goes_one_way)

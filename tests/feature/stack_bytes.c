@@ -2,6 +2,7 @@
  *
  * Fibers with a stack of the size they ask for.
  */
+#include "base/sanitize.h"
 #include "crew.h"
 #include "death.h"
 #include "test.h"
@@ -40,14 +41,9 @@ static int digs_and_waits(int kib, int rounds)
 }
 
 /* A sanitizer's frames are larger: what fills a stack in a plain build overflows there. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
 #define DIG 450
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DIG 450
-#endif
-#endif
-#ifndef DIG
+#else
 #define DIG 900
 #endif
 

@@ -245,13 +245,7 @@ static int all_queues(void)
     return 0;
 }
 
-static void in_a_task(struct crew *crew)
-{
-    (void)crew;
-    ASSERT_OK(weft_join(weft_go(all_queues), NULL));
-}
-
 TEST(sync_order_first_come_first_served)
 {
-    still_each(in_a_task);
+    each_paused(all_queues);
 }

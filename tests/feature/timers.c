@@ -4,6 +4,7 @@
  * end of a runtime with sleepers in it.
  */
 #include "crew.h"
+#include "nap.h"
 #include "test.h"
 
 #include "sched/sched.h"
@@ -12,20 +13,6 @@
 #include <poll.h>
 #include <weft/select.h>
 #include <weft/time.h>
-
-static int64_t sleeps(int64_t ns)
-{
-    weft_time before = weft_now();
-    int r = weft_sleep(ns);
-    return r < 0 ? r : weft_now() - before;
-}
-
-static int64_t joined(weft_task *task)
-{
-    int64_t ret = 0;
-    ASSERT_OK(weft_join(task, &ret));
-    return ret;
-}
 
 /* ---- a host ---------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #ifndef WEFT_TESTS_DEATH_H
 #define WEFT_TESTS_DEATH_H
 
+#include "base/sanitize.h"
 #include "test.h"
 
 #include <signal.h>
@@ -21,14 +22,9 @@
 
 /* May the child of a program with threads allocate? glibc takes its own locks around fork; AddressSanitizer's allocator does not, and a
  * thread that was in it at that moment leaves it locked for ever. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(WEFT__ASAN)
 #define DEATH_CHILD_MAY_ALLOCATE false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DEATH_CHILD_MAY_ALLOCATE false
-#endif
-#endif
-#ifndef DEATH_CHILD_MAY_ALLOCATE
+#else
 #define DEATH_CHILD_MAY_ALLOCATE true
 #endif
 
@@ -73,6 +69,20 @@ static inline struct death death_of(void (*body)(void *), void *arg)
     if (WIFSIGNALED(status)) d.signal = WTERMSIG(status);
     if (WIFEXITED(status)) d.code = WEXITSTATUS(status);
     return d;
+}
+
+/* A mistake that is refused: it is told, and debug builds stop there; others go on, and the body says
+ * by 9 that it got its error. */
+static inline void death_expect_told(void (*body)(void *), const char *told)
+{
+    struct death d = death_of(body, NULL);
+#ifdef WEFT_DEBUG
+    bool right = d.signal == SIGABRT;
+#else
+    bool right = d.signal == 0 && d.code == 9;
+#endif
+    if (!right || !strstr(d.said, told))
+        ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #define WEFT_TESTS_FLOCK_H
 
 #include "crew.h"
+#include "still.h"
 #include "test.h"
 
 #include <errno.h>
@@ -42,20 +43,6 @@ static inline int waits_for(weft_token *token)
     int r = weft_token_wait(token);
     fetch_add_relaxed(&over, 1);
     return r;
-}
-
-/* A body on a fiber, in runtimes of every shape whose clock stands. */
-static inline void each_paused(int (*body)(void))
-{
-    for (size_t i = 0; i < CREW_SIZES; i++) {
-        struct crew crew;
-        int r = 1;
-        weft_rt_opts opts = {.workers = crew_sizes[i], .seed = test_seed() | 1, .paused = true};
-        crew_start_with(&crew, &opts);
-        ASSERT_OK(weft_join(weft_go(body), &r));
-        ASSERT_OK(r);
-        crew_stop(&crew);
-    }
 }
 
 #endif

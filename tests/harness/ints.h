@@ -13,22 +13,6 @@
 
 typedef WEFT_CHAN(int) int_chan;
 
-/* The clock stands, and the body is a task: a sleep then lasts until all others wait. */
-static __attribute__((unused)) void (*still_body)(struct crew *crew);
-static inline void runs_still_body(struct crew *crew)
-{
-    still_body(crew);
-}
-static inline void joins_still_body(struct crew *crew)
-{
-    ASSERT_OK(weft_join(weft_go(runs_still_body, crew), NULL));
-}
-static inline void still_task_each(void (*body)(struct crew *crew))
-{
-    still_body = body;
-    still_each(joins_still_body);
-}
-
 static inline int sends(int_chan *chan, int from, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -15,9 +15,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* `recv_bytes`: of its kernel's buffer; 0: as it is. Blocks until the connection is there. */
@@ -30,6 +32,27 @@ static inline int peer_connect(const char *address, int recv_bytes)
         ASSERT_OK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &recv_bytes, sizeof recv_bytes));
     ASSERT_OK(weft_addr_parse(address, &addr));
     ASSERT_OK(connect(fd, (const struct sockaddr *)(const void *)addr.weft__data, addr.bytes));
+    return fd;
+}
+
+/* A Unix name of this process's own, without a file: as weft has it, into `path`, and as the system has. */
+static inline socklen_t peer_name(const char *what, char path[100], struct sockaddr_un *into)
+{
+    *into = (struct sockaddr_un){.sun_family = AF_UNIX};
+    (void)snprintf(path, 100, "@weft-%s-%d", what, (int)getpid());
+    size_t length = strlen(path);
+    memcpy(into->sun_path + 1, path + 1, length - 1);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+}
+
+/* A socket of that name, which does not block. */
+static inline int peer_bind(int type, const char *what, char path[100])
+{
+    struct sockaddr_un addr;
+    socklen_t bytes = peer_name(what, path, &addr);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ASSERT_GE(fd, 0);
+    ASSERT_OK(bind(fd, (struct sockaddr *)&addr, bytes));
     return fd;
 }
 
@@ -97,19 +120,6 @@ static inline void peer_reset(int fd)
     struct linger now = {.l_onoff = 1, .l_linger = 0};
     ASSERT_OK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now));
     ASSERT_OK(close(fd));
-}
-
-/* Of this process, resident. */
-static inline uint64_t peer_memory_bytes(void)
-{
-    unsigned long all = 0;
-    unsigned long resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    ASSERT(f != NULL);
-    int got = fscanf(f, "%lu %lu", &all, &resident);
-    (void)fclose(f);
-    ASSERT_EQ(got, 2);
-    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 #endif

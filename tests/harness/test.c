@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/sanitize.h"
 #include "driver/driver.h"
 
 #include <dirent.h>
@@ -59,16 +60,12 @@ uint64_t test_seed(void)
     return seed_of_round;
 }
 
-/* gcc defines macros, clang answers __has_feature. */
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#if defined(WEFT__TSAN)
 #define THREAD_SANITIZED 1
 #else
 #define THREAD_SANITIZED 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || THREAD_SANITIZED
+#if defined(WEFT__ASAN) || THREAD_SANITIZED
 #define SANITIZED 1
 #else
 #define SANITIZED 0

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <weft/weft.h>
 
@@ -64,6 +65,26 @@ static inline void town_pair(enum town_kind kind, weft_stream *into[2])
         ASSERT_OK(weft_accept(gate.listener, &into[1]));
         weft_close(gate.listener);
     }
+}
+
+/* Bytes with a descriptor beside them, by the system's own call. Returns what it does. */
+static inline ssize_t town_send_fd(int sock, const void *bytes, size_t len, int fd, int flags)
+{
+    union {
+        char room[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {.room = {0}};
+    struct iovec iov = {(void *)(uintptr_t)bytes, len};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    return sendmsg(sock, &message, flags);
 }
 
 /* The byte at a place of an endless stream: what is lost, doubled or swapped shows. */

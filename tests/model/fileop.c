@@ -8,9 +8,8 @@
  * likes, and writes to the buffer until then. Two threads fetch, as any may: under the lock, with the real hand-over.
  */
 #include "driver/fileop.c"
-#include "sched/park.c"
-#include "task/state.c"
-#include "task/waker.c"
+
+#include "awaiter.h"
 
 #define FETCHERS 2
 
@@ -96,8 +95,6 @@ static enum weft__fileop_answer poll_twin(struct weft__fileop *op, bool stop)
 
 /* ---- who fetches ---- */
 
-static const struct weft__sched sched;
-
 static void dispose(struct weft__fileop *op, int64_t ret)
 {
     model_assert(ret == 42);
@@ -123,7 +120,7 @@ static void fetch_once(void)
         store_relaxed(&fetched, 1);
     }
     if (model_mutant != FETCHES_UNLOCKED) weft__lock_drop(&lock);
-    weft__wake_chain_push(&woken, &sched);
+    weft__wake_chain_push(&woken, &awaiter_sched);
     if (late) late->dispose(late, 42);
 }
 
@@ -138,41 +135,15 @@ static void fetcher(void *unused)
 
 /* ---- who awaits ---- */
 
-static struct {
-    struct weft_task task;
-    struct weft__park park;
-    bool owning;
-} awaiter;
-
-static void push(void *unused, struct weft_task *task)
-{
-    (void)unused;
-    (void)task;
-    weft__unpark(&awaiter.park);
-}
-
-static void push_chain(void *unused, struct weft_task *first, struct weft_task *last, uint32_t count)
-{
-    model_assert(first == last && count == 1);
-    push(unused, first);
-}
-
-static const struct weft__sched_ops ops = {.push = push, .push_chain = push_chain};
-static const struct weft__sched sched = {.ops = &ops};
-
-/* As weft_cancel. */
-static void canceller(void *unused)
-{
-    (void)unused;
-    if (weft__state_cancel(&awaiter.task) == WEFT__STATE_ENQUEUE) push(NULL, &awaiter.task);
-}
+static struct awaiter awaiter;
+static bool owning; /* the frame is disposed of by who comes late */
 
 /* As weft__files_begin, whose look on the spot found nothing. */
 static void begin_op(struct frame *f)
 {
     weft__link_init(&f->op.link);
     plain_write(&f->buffer, 0);
-    plain_write(&f->op.dispose, awaiter.owning ? dispose : NULL);
+    plain_write(&f->op.dispose, owning ? dispose : NULL);
     plain_write(&f->op.stopping, false);
     plain_write(&f->op.abandoned, false);
     store_relaxed(&f->op.state, WEFT__FILEOP_ASKED);
@@ -194,7 +165,7 @@ static void has_answer(struct frame *f, enum weft__fileop_answer answer)
 static void awaiter_thread(void *unused)
 {
     struct frame *f = model_alloc(sizeof(*f));
-    uint64_t word = weft__state_begin_poll(&awaiter.task);
+    uint64_t word = awaiter_first_poll(&awaiter);
     (void)unused;
 
     begin_op(f);
@@ -204,15 +175,13 @@ static void awaiter_thread(void *unused)
             has_answer(f, answer);
             return;
         }
-        if (weft__state_end_poll(&awaiter.task) != WEFT__STATE_REQUEUE)
-            (void)weft__park(&awaiter.park, WEFT__NEVER);
-        word = weft__state_begin_poll(&awaiter.task);
+        word = awaiter_next_poll(&awaiter);
     }
 }
 
 /* ---- the cases ---- */
 
-static void begin(bool owning)
+static void begin(bool owns)
 {
     weft__lock_init(&lock, WEFT__RANK_DRIVER);
     store_relaxed(&asked, NULL);
@@ -220,10 +189,8 @@ static void begin(bool owning)
     store_relaxed(&cancel_asked, 0);
     store_relaxed(&fetched, 0);
     plain_write(&disposals, 0);
-    awaiter.owning = owning;
-    store_relaxed(&awaiter.task.state, 0); /* of the execution before */
-    weft__state_init(&awaiter.task, 1);
-    weft__park_init(&awaiter.park);
+    owning = owns;
+    awaiter_init(&awaiter);
 }
 
 /* Who fetches comes right behind the answer; for the cases with somebody more. */
@@ -254,14 +221,14 @@ static void answered_once(void)
 static void given_up(void)
 {
     begin(false);
-    model_thread(canceller, NULL);
+    model_thread(awaiter_cancel, &awaiter);
     end(0);
 }
 
 static void owner_given_up(void)
 {
     begin(true);
-    model_thread(canceller, NULL);
+    model_thread(awaiter_cancel, &awaiter);
     end(0);
 }
 
@@ -304,13 +271,7 @@ static const struct model_case cases[] = {
      .must_fail = true},
 };
 
-static const struct model_spare spare[] = {
-    {"task/state.h", "", "state has a model test of its own"},
-    {"sched/park.c", "", "park has a model test of its own"},
-    {NULL, NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), awaiter_spare);
 }

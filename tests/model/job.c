@@ -10,9 +10,8 @@
  * started is one that waits for its turn.
  */
 #include "sched/job.c"
-#include "sched/park.c"
-#include "task/state.c"
-#include "task/waker.c"
+
+#include "awaiter.h"
 
 #define AWAITERS 2
 #define THREADS  2
@@ -115,8 +114,6 @@ static void run(struct frame *f)
         model_yield();
 }
 
-static const struct weft__sched sched;
-
 /* What a finished job leaves to be done once the lock is dropped, as in blocking.c. */
 struct aftermath {
     struct weft_waker claimed;
@@ -125,7 +122,7 @@ struct aftermath {
 
 static void settle(struct aftermath *a)
 {
-    weft__waker_push(a->claimed, &sched);
+    weft__waker_push(a->claimed, &awaiter_sched);
     if (a->late) {
         unsigned index = plain_read(&a->late->index);
         plain_write(&disposals[index], plain_read(&disposals[index]) + 1);
@@ -230,37 +227,13 @@ static void pool_thread(void *arg)
 
 /* ---- an awaiter ---- */
 
-struct awaiter {
-    struct weft_task task;  /* as much of it as its state; polled by a thread of its own */
-    struct weft__park park; /* where that sleeps while the task is not queued */
+struct submitter {
+    struct awaiter awaiter;
     unsigned index;
     bool owning;
 };
 
-static struct awaiter awaiters[AWAITERS];
-
-static void push(void *unused, struct weft_task *task)
-{
-    (void)unused;
-    weft__unpark(&weft__container_of(task, struct awaiter, task)->park);
-}
-
-static void push_chain(void *unused, struct weft_task *first, struct weft_task *last,
-                       uint32_t count)
-{
-    model_assert(first == last && count == 1);
-    push(unused, first);
-}
-
-static const struct weft__sched_ops ops = {.push = push, .push_chain = push_chain};
-static const struct weft__sched sched = {.ops = &ops};
-
-/* As weft_cancel. */
-static void canceller(void *arg)
-{
-    struct awaiter *a = arg;
-    if (weft__state_cancel(&a->task) == WEFT__STATE_ENQUEUE) push(NULL, &a->task);
-}
+static struct submitter submitters[AWAITERS];
 
 static _Atomic uint32_t awaiting; /* that have no answer yet */
 
@@ -285,7 +258,7 @@ static void close_pool(void)
 
 static int64_t expected_error; /* of a job that was failed; 0: none is */
 
-static void has_answer(struct awaiter *a, struct frame *f, enum weft__job_answer answer)
+static void has_answer(struct submitter *a, struct frame *f, enum weft__job_answer answer)
 {
     if (answer == WEFT__JOB_READY) {
         int64_t ret = plain_read(&f->job.ret);
@@ -297,17 +270,17 @@ static void has_answer(struct awaiter *a, struct frame *f, enum weft__job_answer
     if (fetch_sub_acq_rel(&awaiting, 1) == 1) close_pool();
 }
 
-static void awaiter_thread(void *arg)
+static void submitter_thread(void *arg)
 {
-    struct awaiter *a = arg;
+    struct submitter *a = arg;
     struct frame *f = model_alloc(sizeof(*f));
     struct weft__calls calls = {0};
 
     plain_write(&f->index, a->index);
     plain_write(&f->job.lane, &lane);
-    plain_write(&f->job.waker, weft__waker_of(&a->task));
+    plain_write(&f->job.waker, weft__waker_of(&a->awaiter.task));
     plain_write(&f->job.owning, a->owning);
-    uint64_t word = weft__state_begin_poll(&a->task);
+    uint64_t word = awaiter_first_poll(&a->awaiter);
     int r = weft__job_submit(&jobs, &f->job, &calls);
     model_assert(r == 0);
     call(&calls);
@@ -317,9 +290,7 @@ static void awaiter_thread(void *arg)
             has_answer(a, f, answer);
             return;
         }
-        if (weft__state_end_poll(&a->task) != WEFT__STATE_REQUEUE)
-            (void)weft__park(&a->park, WEFT__NEVER);
-        word = weft__state_begin_poll(&a->task);
+        word = awaiter_next_poll(&a->awaiter);
     }
 }
 
@@ -344,11 +315,9 @@ static void begin(unsigned awaiter_count, uint32_t bound)
     for (unsigned i = 0; i < AWAITERS; i++) {
         plain_write(&runs[i], 0);
         plain_write(&disposals[i], 0);
-        awaiters[i].index = i;
-        awaiters[i].owning = false;
-        store_relaxed(&awaiters[i].task.state, 0); /* of the execution before */
-        weft__state_init(&awaiters[i].task, 1);
-        weft__park_init(&awaiters[i].park);
+        submitters[i].index = i;
+        submitters[i].owning = false;
+        awaiter_init(&submitters[i].awaiter);
     }
 }
 
@@ -368,7 +337,7 @@ static void end(void)
 static void one_job(void)
 {
     begin(1, 1);
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(pool_thread, &threads[0]);
     end();
 }
@@ -377,8 +346,8 @@ static void one_job(void)
 static void one_given_up(void)
 {
     begin(1, 1);
-    model_thread(canceller, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(awaiter_cancel, &submitters[0].awaiter);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(pool_thread, &threads[0]);
     end();
 }
@@ -386,9 +355,9 @@ static void one_given_up(void)
 static void owner_given_up(void)
 {
     begin(1, 1);
-    awaiters[0].owning = true;
-    model_thread(canceller, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[0]);
+    submitters[0].owning = true;
+    model_thread(awaiter_cancel, &submitters[0].awaiter);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(pool_thread, &threads[0]);
     end();
 }
@@ -397,9 +366,9 @@ static void owner_given_up(void)
 static void two_for_one(void)
 {
     begin(2, 1);
-    model_thread(canceller, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[1]);
+    model_thread(awaiter_cancel, &submitters[0].awaiter);
+    model_thread(submitter_thread, &submitters[0]);
+    model_thread(submitter_thread, &submitters[1]);
     model_thread(pool_thread, &threads[0]);
     end();
 }
@@ -409,8 +378,8 @@ static void two_meet(void)
 {
     begin(2, 2);
     jobs_meet = true;
-    model_thread(awaiter_thread, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[1]);
+    model_thread(submitter_thread, &submitters[0]);
+    model_thread(submitter_thread, &submitters[1]);
     model_thread(pool_thread, &threads[0]);
     model_thread(pool_thread, &threads[1]);
     end();
@@ -431,7 +400,7 @@ static void one_for_who_ends(void)
     begin(1, 1);
     keeps_for_ever = false;
     idle_thread();
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(pool_thread, &threads[0]);
     model_thread(pool_thread, &threads[1]);
     end();
@@ -443,7 +412,7 @@ static void one_for_who_spins(void)
     begin(1, 1);
     may_spin = true;
     idle_thread();
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(pool_thread, &threads[0]);
     end();
 }
@@ -459,15 +428,15 @@ static void fails(void *arg)
     if (jobs.coming > 0) jobs.coming--;
     store_relaxed(&jobs.live, 0);
     weft__lock_drop(&jobs.lock);
-    if (model_mutant != FAILS_UNTOLD) weft__wake_chain_push(&failed, &sched);
+    if (model_mutant != FAILS_UNTOLD) weft__wake_chain_push(&failed, &awaiter_sched);
 }
 
 static void failed_and_given_up(void)
 {
     begin(1, 1);
     expected_error = -7;
-    model_thread(canceller, &awaiters[0]);
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(awaiter_cancel, &submitters[0].awaiter);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(fails, NULL);
     end();
 }
@@ -476,7 +445,7 @@ static void failed(void)
 {
     begin(1, 1);
     expected_error = -7;
-    model_thread(awaiter_thread, &awaiters[0]);
+    model_thread(submitter_thread, &submitters[0]);
     model_thread(fails, NULL);
     end();
 }
@@ -534,13 +503,7 @@ static const struct model_case cases[] = {
      .must_fail = true},
 };
 
-static const struct model_spare spare[] = {
-    {"task/state.h", "", "state has a model test of its own"},
-    {"sched/park.c", "", "park has a model test of its own"},
-    {NULL, NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), awaiter_spare);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every wait and every combinator is given up at every moment of its life, on a clock that stands: by
- * a cancel of the task, by a deadline, by a token, and by two of them at the same instant.
+ * Every wait and every combinator is given up at every moment of its life (trial.h): by a cancel of the
+ * task, by a deadline, by a token, and by several of them at the same instant; of a lock and of a
+ * channel also when it would just get what it waits for.
  *
- * A wait lasts for LIFE at most; it is given up at each time from 0 to LIFE + 1, so also exactly when
- * it would be over; also of a lock and of a channel, an inner cancel and an outer deadline at that instant. Then everything is accounted for: the task has ended and says what is possible at
- * that time; whoever it had spawned has ended; jobs that began have ended, and what they owned was
- * disposed of or kept, once; no timer is armed, and nothing holds the clock. Tokens abort if somebody
- * is left on them. On 1, 2 and 4 workers and a current-thread runtime, both kinds of task.
+ * Then everything is accounted for: the task has ended and says what is possible at that time; whoever
+ * it had spawned has ended; jobs that began have ended, and what they owned was disposed of or kept,
+ * once. On 1, 2 and 4 workers and a current-thread runtime, both kinds of task.
  */
-#include "crew.h"
-#include "pool.h"
+#include "base/atomic.h"
 #include "test.h"
 
-#include "sched/sched.h"
-
-#include <errno.h>
 #include <weft/weft.h>
 
 #define LIFE INT64_C(12)
@@ -45,7 +40,6 @@ enum {
     SEND,
     SHAPES
 };
-enum { BY_CANCEL = 1, BY_DEADLINE = 2, BY_TOKEN = 4, WAYS = 8 };
 
 /* What must be zero in the end. relaxed, all: counts */
 static _Atomic int32_t children;
@@ -95,13 +89,13 @@ static void dispose(void *count, int64_t ret)
 /* ---- what is given up ---- */
 
 typedef WEFT_CHAN(uint64_t) word_chan;
+static weft_token never;
 static weft_mutex mutex;
 static word_chan *chan; /* of one place */
 
 struct attempt {
     WEFT_FRAME(int);
     int shape;
-    weft_token *never;
     uint64_t word;
     struct weft_lock lock;
     struct weft_recv rx;
@@ -146,7 +140,7 @@ static weft_async(attempt)
         ASSERT_EQ(f->every.ticks, f->tick.ret == 0); /* given up, it was not taken */
         weft_return(f->tick.ret);
     case TOKEN:
-        weft_await(f->token, weft_token_wait, f->never);
+        weft_await(f->token, weft_token_wait, &never);
         weft_return(f->token.ret);
     case WAIT:
         f->task = child_new(LIFE);
@@ -170,7 +164,7 @@ static weft_async(attempt)
         weft_return((int)f->job.ret);
     case SELECT:
         weft_await(f->sel, weft_select,
-                   .arm = {weft_arm(f->token, weft_token_wait, f->never),
+                   .arm = {weft_arm(f->token, weft_token_wait, &never),
                            weft_arm(f->sleep, weft_sleep, LIFE),
                            weft_arm(f->join, weft_join, child_new(LIFE + 3), (int *)NULL)});
         if (f->join.ret < 0) { /* it never began, and the handle is still ours */
@@ -180,7 +174,7 @@ static weft_async(attempt)
         weft_return(f->sel.ret < 0 ? f->sel.ret : 0);
     case RACE:
         f->arms[0] = weft_arm(f->sleep, weft_sleep, LIFE);
-        f->arms[1] = weft_arm(f->token, weft_token_wait, f->never);
+        f->arms[1] = weft_arm(f->token, weft_token_wait, &never);
         f->arms[2] = weft_arm(f->job, weft_blocking, weft_bind(job, INT64_C(2)));
         weft_await(f->race, weft_race, f->arms, 3);
         weft_return(f->race.ret < 0 ? f->race.ret : 0);
@@ -201,7 +195,7 @@ static weft_async(attempt)
         weft_return(f->then.ret);
     case NESTED:
         f->sel = (struct weft_select){.arm = {weft_arm(f->sleep, weft_sleep, LIFE),
-                                              weft_arm(f->token, weft_token_wait, f->never)}};
+                                              weft_arm(f->token, weft_token_wait, &never)}};
         f->arms[0] = WEFT__FUTURE(f->sel, weft_select, WEFT__PROBES(weft_select));
         f->arms[1] = weft_arm(f->other, weft_sleep, LIFE + 2);
         weft_await(f->race, weft_race, f->arms, 2);
@@ -245,52 +239,9 @@ static weft_async(attempt)
     weft_end;
 }
 
+#include "trial.h"
+
 /* ---- who gives it up ---- */
-
-struct trial {
-    int shape;
-    unsigned ways;
-    int64_t at;
-    bool fiber;
-    weft_token stop;
-    weft_token never;
-};
-
-static int tries_on_a_fiber(struct trial *t)
-{
-    int r = 0;
-    WEFT_DEADLINE(t->ways & BY_DEADLINE ? weft_now() + t->at : WEFT_FOREVER)
-    {
-        WEFT_UNTIL(&t->stop) r = weft_run(attempt, .shape = t->shape, .never = &t->never);
-    }
-    return r;
-}
-
-struct tries {
-    WEFT_FRAME(int);
-    struct trial *t;
-    struct attempt attempt;
-    struct weft_until until;
-    struct weft_deadline deadline;
-};
-static weft_async(tries)
-{
-    weft_begin;
-    f->attempt = (struct attempt){.shape = f->t->shape, .never = &f->t->never};
-    f->until = (struct weft_until){.token = &f->t->stop,
-                                   .of = WEFT__FUTURE(f->attempt, attempt, WEFT__PROBES(attempt))};
-    weft_await(f->deadline, weft_deadline,
-               f->t->ways & BY_DEADLINE ? weft_now() + f->t->at : WEFT_FOREVER,
-               WEFT__FUTURE(f->until, weft_until, WEFT__PROBES(weft_until)));
-    weft_return(f->attempt.ret);
-    weft_end;
-}
-
-static void asks_to_stop(struct trial *t, weft_task *task)
-{
-    if (t->ways & BY_CANCEL) weft_cancel(task);
-    if (t->ways & BY_TOKEN) (void)weft_token_cancel(&t->stop);
-}
 
 /* What is waited for is somebody else's, until the end of the wait's life. */
 static void keeps_from_it(int shape)
@@ -316,51 +267,50 @@ static void is_accounted_for(int shape, int r)
     if (weft_chan_len(chan) > 0) ASSERT_EQ(weft_try_recv(chan, &word), 1);
 }
 
-/* Both times may be the same: then either comes first. */
-static void stops_and_lets_have(struct trial *t, weft_task *task)
+static int gives_up_what_is_kept_from_it(struct trial *t)
 {
-    bool first = t->at < LIFE || (t->at == LIFE && t->fiber);
-    ASSERT_OK(weft_sleep(first ? t->at : LIFE));
-    if (first) asks_to_stop(t, task);
-    if (t->at < LIFE) ASSERT_OK(weft_sleep(LIFE - t->at));
-    lets_have_it(t->shape);
-    if (t->at > LIFE) ASSERT_OK(weft_sleep(t->at - LIFE));
-    if (!first) asks_to_stop(t, task);
+    keeps_from_it(t->shape);
+    int r = trial_run(t, lets_have_it);
+    is_accounted_for(t->shape, r);
+    return r;
 }
 
-/* On one task, so that the clock moves by what it sleeps; the time of the others begins with its. */
-static int gives_up(struct trial *t)
+/* The others end by themselves. They are joined at once: who was spawned does not wait for its own end. */
+static int gives_up_what_ends(struct trial *t)
 {
     int r = 0;
-    bool kept = t->shape == LOCK || t->shape == RECEIVE || t->shape == SEND;
-    keeps_from_it(t->shape);
-    weft_task *task = t->fiber ? weft_go(tries_on_a_fiber, t) : weft_spawn(tries, t);
-    if (kept) {
-        stops_and_lets_have(t, task);
-        ASSERT_OK(weft_join(task, &r));
-        is_accounted_for(t->shape, r);
-        return r;
-    }
+    weft_task *task = trial_start(t);
     ASSERT_OK(weft_sleep(t->at));
-    asks_to_stop(t, task);
+    trial_stop(t, task);
     if (t->shape == TOKEN && t->ways == 0) {
         ASSERT_OK(weft_sleep(LIFE));
-        (void)weft_token_cancel(&t->never);
+        (void)weft_token_cancel(&never);
     }
     ASSERT_OK(weft_join(task, &r));
     return r;
 }
 
+static int gives_up(struct trial *t)
+{
+    bool kept = t->shape == LOCK || t->shape == RECEIVE || t->shape == SEND;
+
+    weft_token_init(&never, NULL);
+    weft_mutex_init(&mutex);
+    ASSERT_OK(weft_chan_new(1, &chan));
+    int r = kept ? gives_up_what_is_kept_from_it(t) : gives_up_what_ends(t);
+    weft_chan_free(chan);
+    weft_mutex_done(&mutex);
+    weft_token_done(&never);
+    return r;
+}
+
 /* ---- accounting ---- */
 
-static void nothing_is_left(struct weft_rt *rt)
+static void nothing_is_left(void)
 {
     CREW_UNTIL(load_relaxed(&owned) == 0); /* a job that was left behind ends in its time */
-    CREW_UNTIL(load_relaxed(&rt->clock.holds) == 0);
     ASSERT_EQ(load_relaxed(&children), 0);
     ASSERT_EQ(load_relaxed(&jobs), 0);
-    for (uint32_t i = 0; i <= rt->worker_count; i++)
-        ASSERT(weft__wheel_idle(&rt->wheels[i]));
 }
 
 /* What is given up and ends all the same is a success: a job that has begun, a child that was told. */
@@ -369,56 +319,14 @@ static bool may_end_all_the_same(int shape)
     return shape == JOB || shape == RACE || shape == SELECT;
 }
 
-/* Before the end of its life it was given up, behind it not; at the same time both may be. */
-static void expect(const struct trial *t, int r)
-{
-    bool may_fail = t->ways != 0;
-    if (r == 0) {
-        ASSERT(!may_fail || t->at >= LIFE || may_end_all_the_same(t->shape));
-    } else if (r == -ECANCELED) {
-        ASSERT(may_fail && (t->ways & (BY_CANCEL | BY_TOKEN)));
-    } else {
-        ASSERT_EQ(r, -ETIME);
-        ASSERT(may_fail && (t->ways & BY_DEADLINE));
-    }
-}
-
-static void one_trial(struct weft_rt *rt, struct trial *t)
-{
-    int r = 1;
-    ASSERT_OK(weft_join(weft_go(gives_up, t), &r));
-    expect(t, r);
-    weft_token_done(&t->stop);
-    weft_token_done(&t->never);
-    nothing_is_left(rt);
-}
-
-static void at_every_moment(int workers)
-{
-    struct crew crew;
-    uint64_t random = pool_seed((uint64_t)workers + 2);
-    weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .paused = true};
-
-    crew_start_with(&crew, &opts);
-    weft_mutex_init(&mutex);
-    ASSERT_OK(weft_chan_new(1, &chan));
-    for (uint64_t n = test_scaled(800); n > 0;
-         n--) { /* of some 4000 that there are, drawn anew each time */
-        struct trial t = {
-            .shape = (int)pool_random(&random, SHAPES),
-            .ways = pool_random(&random, WAYS),
-            .at = pool_random(&random, (uint32_t)LIFE + 2),
-            .fiber = pool_random(&random, 2),
-        };
-        one_trial(crew.rt, &t);
-    }
-    weft_chan_free(chan);
-    weft_mutex_done(&mutex);
-    crew_stop(&crew);
-}
-
 TEST_WITH(give_up_at_every_moment, .timeout_s = 300)
 {
-    for (size_t i = 0; i < CREW_SIZES; i++)
-        at_every_moment(crew_sizes[i]);
+    static const struct trials all = {
+        .gives_up = gives_up,
+        .shape_count = SHAPES,
+        .count = 800, /* of some 4000 that there are */
+        .may_end_all_the_same = may_end_all_the_same,
+        .nothing_is_left = nothing_is_left,
+    };
+    trials_on_each(&all);
 }

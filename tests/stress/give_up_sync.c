@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every wait of sync and of channels is given up at every moment of its life, on a clock that stands: by a cancel of the task, by a deadline, by a token, and by
- * two of them at the same instant; also of a select with an arm that is kept, and of a biased one. What it waits for comes at the end of its life. Then everything is accounted for: who
- * had it says so, and else it is there for the next one.
+ * Every wait of sync and of channels is given up at every moment of its life (trial.h): by a cancel of the
+ * task, by a deadline, by a token, and by several of them at the same instant; also of a select with an arm
+ * that is kept, and of a biased one. What it waits for comes at the end of its life. Then everything is
+ * accounted for: who had it says so, and else it is there for the next one.
  */
-#include "crew.h"
-#include "pool.h"
 #include "test.h"
 
-#include "sched/sched.h"
-
-#include <errno.h>
 #include <string.h>
 #include <weft/weft.h>
 
@@ -40,7 +36,6 @@ enum {
     BIASED,
     SHAPES
 };
-enum { BY_CANCEL = 1, BY_DEADLINE = 2, BY_TOKEN = 4, WAYS = 8 };
 
 static struct {
     weft_sem sem;
@@ -56,6 +51,7 @@ static struct {
     word_chan *chan; /* of one place */
     word_cast *cast;
     word_watch *watch;
+    weft_task *other; /* who comes to the barrier */
 } of;
 
 /* ---- what is given up ---- */
@@ -165,6 +161,8 @@ static weft_async(attempt)
     weft_end;
 }
 
+#include "trial.h"
+
 /* ---- what comes at the end of its life, and where it is then ---- */
 
 static void keeps_from_it(int shape)
@@ -174,6 +172,13 @@ static void keeps_from_it(int shape)
     if (shape == ONCE) ASSERT_EQ(weft_once_enter(&of.once), 1);
     if (shape == CELL) ASSERT_EQ(weft_cell_enter(&of.cell, &(void *){NULL}), 1);
     if (shape == RESERVE) ASSERT_OK(weft_try_send(of.chan, &(uint64_t){1}));
+}
+
+/* The other of two comes to the barrier; alone, it is told to stop. */
+static int comes_to_the_barrier(void)
+{
+    int r = weft_barrier_wait(&of.barrier);
+    return r < 0 ? r : 0;
 }
 
 static void lets_have_it(int shape)
@@ -191,21 +196,15 @@ static void lets_have_it(int shape)
     if (shape == RESERVE) ASSERT_EQ(weft_try_recv(of.chan, &word), 1);
     if (shape == CLOSED) ASSERT_OK(weft_chan_close(of.chan));
     if (shape == HEARD) ASSERT_OK(weft_broadcast_send(of.cast, &word));
+    if (shape == BARRIER) of.other = weft_go(comes_to_the_barrier);
     if (shape == WATCHED) ASSERT_OK(weft_watch_set(of.watch, &word));
 }
 
-/* The other of two comes to the barrier; alone, it is told to stop. */
-static int comes_to_the_barrier(void)
-{
-    int r = weft_barrier_wait(&of.barrier);
-    return r < 0 ? r : 0;
-}
-
-static void barrier_is_accounted_for(weft_task *other, int r)
+static void barrier_is_accounted_for(int r)
 {
     int got = 1;
-    if (r < 0) weft_cancel(other);
-    ASSERT_OK(weft_join(other, &got));
+    if (r < 0) weft_cancel(of.other);
+    ASSERT_OK(weft_join(of.other, &got));
     ASSERT_EQ(got, r < 0 ? -ECANCELED : 0);
 }
 
@@ -215,6 +214,7 @@ static void is_accounted_for(int shape, int r)
     bool had_it = r == 0;
     uint64_t word;
 
+    if (shape == BARRIER) barrier_is_accounted_for(r);
     if (shape == SEM || shape == BIASED) {
         ASSERT_EQ(weft_sem_permits(&of.sem), !had_it);
         if (!had_it) ASSERT_OK(weft_sem_try_acquire(&of.sem, 1));
@@ -257,128 +257,20 @@ static void ended(void)
     memset(&of, 0, sizeof(of));
 }
 
-/* ---- who gives it up ---- */
-
-struct trial {
-    int shape;
-    unsigned ways;
-    int64_t at;
-    bool fiber;
-    weft_token stop;
-};
-
-static int tries_on_a_fiber(struct trial *t)
-{
-    int r = 0;
-    WEFT_DEADLINE(t->ways & BY_DEADLINE ? weft_now() + t->at : WEFT_FOREVER)
-    {
-        WEFT_UNTIL(&t->stop) r = weft_run(attempt, .shape = t->shape);
-    }
-    return r;
-}
-
-struct tries {
-    WEFT_FRAME(int);
-    struct trial *t;
-    struct attempt attempt;
-    struct weft_until until;
-    struct weft_deadline deadline;
-};
-static weft_async(tries)
-{
-    weft_begin;
-    f->attempt = (struct attempt){.shape = f->t->shape};
-    f->until = (struct weft_until){.token = &f->t->stop,
-                                   .of = WEFT__FUTURE(f->attempt, attempt, WEFT__PROBES(attempt))};
-    weft_await(f->deadline, weft_deadline,
-               f->t->ways & BY_DEADLINE ? weft_now() + f->t->at : WEFT_FOREVER,
-               WEFT__FUTURE(f->until, weft_until, WEFT__PROBES(weft_until)));
-    weft_return(f->attempt.ret);
-    weft_end;
-}
-
-static void asks_to_stop(struct trial *t, weft_task *task)
-{
-    if (t->ways & BY_CANCEL) weft_cancel(task);
-    if (t->ways & BY_TOKEN) (void)weft_token_cancel(&t->stop);
-}
-
 static int gives_up(struct trial *t)
 {
-    int r = 0;
-    weft_task *other = NULL;
-    bool first = t->at < LIFE || (t->at == LIFE && t->fiber);
-
     made_anew();
     keeps_from_it(t->shape);
-    weft_task *task = t->fiber ? weft_go(tries_on_a_fiber, t) : weft_spawn(tries, t);
-    ASSERT_OK(weft_sleep(first ? t->at : LIFE));
-    if (first) asks_to_stop(t, task);
-    if (t->at < LIFE) ASSERT_OK(weft_sleep(LIFE - t->at));
-    if (t->shape == BARRIER) other = weft_go(comes_to_the_barrier);
-    lets_have_it(t->shape);
-    if (t->at > LIFE) ASSERT_OK(weft_sleep(t->at - LIFE));
-    if (!first) asks_to_stop(t, task);
-    ASSERT_OK(weft_join(task, &r));
-    if (other) barrier_is_accounted_for(other, r);
+    int r = trial_run(t, lets_have_it);
     is_accounted_for(t->shape, r);
     ended();
     return r;
 }
 
-/* ---- all of it ---- */
-
-/* Before the end of its life it was given up, behind it not; at the same time both may be. */
-static void expect(const struct trial *t, int r)
-{
-    if (r == 0) {
-        ASSERT(t->ways == 0 || t->at >= LIFE);
-    } else if (r == -ECANCELED) {
-        ASSERT(t->ways & (BY_CANCEL | BY_TOKEN));
-    } else {
-        ASSERT_EQ(r, -ETIME);
-        ASSERT(t->ways & BY_DEADLINE);
-    }
-}
-
-static void nothing_is_left(struct weft_rt *rt)
-{
-    CREW_UNTIL(load_relaxed(&rt->clock.holds) == 0); /* relaxed: a count */
-    for (uint32_t i = 0; i <= rt->worker_count; i++)
-        ASSERT(weft__wheel_idle(&rt->wheels[i]));
-}
-
-static void one_trial(struct weft_rt *rt, struct trial *t)
-{
-    int r = 1;
-    ASSERT_OK(weft_join(weft_go(gives_up, t), &r));
-    expect(t, r);
-    weft_token_done(&t->stop);
-    nothing_is_left(rt);
-}
-
-static void at_every_moment(int workers)
-{
-    struct crew crew;
-    uint64_t random = pool_seed((uint64_t)workers + 2);
-    weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .paused = true};
-
-    crew_start_with(&crew, &opts);
-    for (uint64_t n = test_scaled(600); n > 0;
-         n--) { /* of some 2700 that there are, drawn anew each time */
-        struct trial t = {
-            .shape = (int)pool_random(&random, SHAPES),
-            .ways = pool_random(&random, WAYS),
-            .at = pool_random(&random, (uint32_t)LIFE + 2),
-            .fiber = pool_random(&random, 2),
-        };
-        one_trial(crew.rt, &t);
-    }
-    crew_stop(&crew);
-}
-
 TEST_WITH(give_up_sync_at_every_moment, .timeout_s = 300)
 {
-    for (size_t i = 0; i < CREW_SIZES; i++)
-        at_every_moment(crew_sizes[i]);
+    static const struct trials all = {
+        .gives_up = gives_up, .shape_count = SHAPES, .count = 600, /* of some 2700 that there are */
+    };
+    trials_on_each(&all);
 }

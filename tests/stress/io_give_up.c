@@ -199,23 +199,9 @@ static weft_poll exact_poll(struct attempt *a, weft_cx *cx)
 
 static void feed_fds(uint64_t *random)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {.bytes = {0}};
     struct line *l = &lines[pool_random(random, LIVE)];
     unsigned char byte = town_byte(l->peer_at);
-    struct iovec iov = {&byte, 1};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &spare, sizeof spare);
-    if (sendmsg(l->peer, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) l->peer_at++;
+    if (town_send_fd(l->peer, &byte, 1, spare, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) l->peer_at++;
 }
 
 static weft_fds taken_fds[LIVE];

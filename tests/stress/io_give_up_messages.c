@@ -5,8 +5,6 @@
  */
 #include "door.h"
 
-#include <sys/un.h>
-
 union frames {
     struct weft_packet_accept accept;
     struct weft_packet_connect connect;
@@ -44,26 +42,6 @@ static void world_init(void)
     fds_came = 0;
 }
 
-/* ---- names ---- */
-
-static socklen_t name_make(const char *what, char path[100], struct sockaddr_un *into)
-{
-    *into = (struct sockaddr_un){.sun_family = AF_UNIX};
-    (void)snprintf(path, 100, "@weft-%s-%d", what, (int)getpid());
-    size_t length = strlen(path);
-    memcpy(into->sun_path + 1, path + 1, length - 1);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-}
-
-static void plain_bind(int type, const char *what, char path[100])
-{
-    struct sockaddr_un addr;
-    socklen_t bytes = name_make(what, path, &addr);
-    at.peer = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ASSERT_GE(at.peer, 0);
-    ASSERT_OK(bind(at.peer, (struct sockaddr *)&addr, bytes));
-}
-
 static void close_peer(void)
 {
     ASSERT_OK(close(at.peer));
@@ -79,7 +57,7 @@ static void close_packet(struct attempt *a)
 static void packets_listen(void)
 {
     struct sockaddr_un addr;
-    (void)name_make("packets", at.path, &addr);
+    (void)peer_name("packets", at.path, &addr);
     ASSERT_OK(weft_packet_listen(at.path, &at.listener));
 }
 
@@ -88,7 +66,7 @@ static void feed_guest(uint64_t *random)
 {
     struct sockaddr_un addr;
     if (pool_random(random, 4) == 0) return;
-    socklen_t bytes = name_make("packets", at.path, &addr);
+    socklen_t bytes = peer_name("packets", at.path, &addr);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ASSERT_GE(fd, 0);
     if (connect(fd, (struct sockaddr *)&addr, bytes) == 0) accounts.fed++;
@@ -113,7 +91,7 @@ static void even_accept(void)
 /* A queue for one: who finds it full pauses, and tries again. */
 static void narrow_door_open(void)
 {
-    plain_bind(SOCK_SEQPACKET, "narrow-packets", at.path);
+    at.peer = peer_bind(SOCK_SEQPACKET, "narrow-packets", at.path);
     ASSERT_OK(listen(at.peer, 0));
 }
 static void
@@ -151,9 +129,9 @@ static void even_connect(void)
 static void letters_open(void)
 {
     struct sockaddr_un addr;
-    socklen_t bytes = name_make("letters", at.path, &addr);
+    socklen_t bytes = peer_name("letters", at.path, &addr);
     ASSERT_OK(weft_dgram_bind(at.path, &at.dgram));
-    plain_bind(SOCK_DGRAM, "writer", at.peer_path);
+    at.peer = peer_bind(SOCK_DGRAM, "writer", at.peer_path);
     ASSERT_OK(connect(at.peer, (struct sockaddr *)&addr, bytes));
 }
 static void feed_letter(uint64_t *random)

@@ -7,7 +7,6 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/un.h>
 
 union frames {
     struct weft_accept accept;
@@ -105,15 +104,7 @@ static void plain_door_open(void)
 /* A queue for one: who finds it full pauses, and tries again. */
 static void narrow_door_open(void)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    (void)snprintf(at.path, sizeof at.path, "@weft-narrow-%d", (int)getpid());
-    size_t length = strlen(at.path);
-    memcpy(addr.sun_path, at.path, length);
-    addr.sun_path[0] = '\0';
-    at.peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ASSERT_GE(at.peer, 0);
-    ASSERT_OK(bind(at.peer, (struct sockaddr *)&addr,
-                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)));
+    at.peer = peer_bind(SOCK_STREAM, "narrow", at.path);
     ASSERT_OK(listen(at.peer, 0));
 }
 
@@ -307,15 +298,7 @@ static void even_dgram_sink(void)
 /* To somebody whose queue the kernel does not watch: tried again behind a pause. */
 static void anybody_open(void)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    (void)snprintf(at.path, sizeof at.path, "@weft-anybody-%d", (int)getpid());
-    size_t length = strlen(at.path);
-    memcpy(addr.sun_path, at.path, length);
-    addr.sun_path[0] = '\0';
-    at.peer = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ASSERT_GE(at.peer, 0);
-    ASSERT_OK(bind(at.peer, (struct sockaddr *)&addr,
-                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)));
+    at.peer = peer_bind(SOCK_DGRAM, "anybody", at.path);
     ASSERT_OK(weft_dgram_bind(NULL, &at.dgram));
     ASSERT_OK(weft_addr_of_path(at.path, &at.to));
 }

@@ -4,37 +4,12 @@
  */
 #include "flow/set.h"
 
+#include "counted.h"
 #include "test.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <weft/tracker.h>
-
-/* ---- a waker that counts ---- */
-
-struct counted {
-    struct weft__foreign foreign;
-    int wakes;
-};
-
-static void counted_wake(struct weft__foreign *foreign)
-{
-    weft__container_of(foreign, struct counted, foreign)->wakes++;
-}
-
-static void counted_free(struct weft__foreign *foreign)
-{
-    (void)foreign;
-}
-
-static const struct weft__foreign_ops counted_ops = {.wake = counted_wake, .free = counted_free};
-
-static struct weft_cx cx_of(struct counted *c)
-{
-    *c = (struct counted){.wakes = 0};
-    weft__foreign_init(&c->foreign, &counted_ops);
-    return (struct weft_cx){.waker = weft__waker_of_foreign(&c->foreign), .budget = 128};
-}
 
 /* ---- places ---- */
 

@@ -5,7 +5,7 @@
  */
 #include "flow/source.h"
 
-#include "task/waker.h"
+#include "counted.h"
 #include "test.h"
 
 #include <errno.h>
@@ -43,104 +43,92 @@ static struct puppet puppet_of(int answer, int item)
         .source = {.poll = puppet_poll, .item_bytes = sizeof(int)}, .answer = answer, .item = item};
 }
 
-static void no_wake(struct weft__foreign *foreign)
-{
-    (void)foreign;
-}
-
-static const struct weft__foreign_ops waker_ops = {.wake = no_wake, .free = no_wake};
-static struct weft__foreign waker;
-
-static struct weft_cx a_cx(void)
-{
-    weft__foreign_init(&waker, &waker_ops);
-    return (struct weft_cx){.waker = weft__waker_of_foreign(&waker), .budget = 128};
-}
+static struct counted waker; /* nobody counts */
 
 /* ---- merge ---- */
 
+/* Two puppets, whose items are 1 and 2, and what merges them. */
+struct merged {
+    struct puppet a, b;
+    weft_source *of[2];
+    int late[2];
+    struct weft_merge both;
+    struct weft_cx cx;
+    int got; /* the last item */
+};
+
+static void merged_init(struct merged *m, int a_answers, int b_answers)
+{
+    *m = (struct merged){.a = puppet_of(a_answers, 1), .b = puppet_of(b_answers, 2)};
+    m->of[0] = &m->a.source;
+    m->of[1] = &m->b.source;
+    m->both = weft_merge(m->of, 2, m->late);
+    m->cx = cx_of(&waker);
+}
+
+static weft_poll merged_poll(struct merged *m)
+{
+    return m->both.source.poll(&m->both.source, &m->got, &m->cx);
+}
+
 TEST(merge_settles_those_that_lost)
 {
-    struct puppet a = puppet_of(WAITS, 1);
-    struct puppet b = puppet_of(WAITS, 2);
-    weft_source *of[] = {&a.source, &b.source};
-    int late[2];
-    struct weft_merge both = weft_merge(of, 2, late);
-    struct weft_cx cx = a_cx();
-    int got = 0;
-
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_PENDING);
-    b.answer = 1;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(got, 2);
-    ASSERT(a.told); /* it was not left waiting */
-    ASSERT_EQ(cx.why, 0);
+    struct merged m;
+    merged_init(&m, WAITS, WAITS);
+    ASSERT_EQ(merged_poll(&m), WEFT_PENDING);
+    m.b.answer = 1;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.got, 2);
+    ASSERT(m.a.told); /* it was not left waiting */
+    ASSERT_EQ(m.cx.why, 0);
 }
 
 TEST(merge_keeps_what_comes_from_one_that_lost)
 {
-    struct puppet a = puppet_of(WAITS, 1);
-    struct puppet b = puppet_of(WAITS, 2);
-    weft_source *of[] = {&a.source, &b.source};
-    int late[2];
-    struct weft_merge both = weft_merge(of, 2, late);
-    struct weft_cx cx = a_cx();
-    int got = 0;
-
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_PENDING);
-    b.answer = 1;
-    a.stopped = 1; /* told to stop, it has an item all the same */
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(got, 2);
-    b.answer = WAITS;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(both.source.ret, 1);
-    ASSERT_EQ(got, 1);
+    struct merged m;
+    merged_init(&m, WAITS, WAITS);
+    ASSERT_EQ(merged_poll(&m), WEFT_PENDING);
+    m.b.answer = 1;
+    m.a.stopped = 1; /* told to stop, it has an item all the same */
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.got, 2);
+    m.b.answer = WAITS;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.both.source.ret, 1);
+    ASSERT_EQ(m.got, 1);
 }
 
 TEST(merge_waits_for_one_that_does_not_stop_at_once)
 {
-    struct puppet a = puppet_of(WAITS, 1);
-    struct puppet b = puppet_of(WAITS, 2);
-    weft_source *of[] = {&a.source, &b.source};
-    int late[2];
-    struct weft_merge both = weft_merge(of, 2, late);
-    struct weft_cx cx = a_cx();
-    int got = 0;
-
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_PENDING);
-    cx.why = -ETIME;
-    a.stopped = WAITS;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_PENDING);
-    ASSERT(a.told && b.told);
-    a.stopped = 0;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(both.source.ret, -ETIME);
-    cx.why = 0;
-    a.answer = 0; /* both end */
-    b.answer = 0;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(both.source.ret, 0);
+    struct merged m;
+    merged_init(&m, WAITS, WAITS);
+    ASSERT_EQ(merged_poll(&m), WEFT_PENDING);
+    m.cx.why = -ETIME;
+    m.a.stopped = WAITS;
+    ASSERT_EQ(merged_poll(&m), WEFT_PENDING);
+    ASSERT(m.a.told && m.b.told);
+    m.a.stopped = 0;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.both.source.ret, -ETIME);
+    m.cx.why = 0;
+    m.a.answer = 0; /* both end */
+    m.b.answer = 0;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.both.source.ret, 0);
 }
 
 TEST(merge_passes_an_error_on_and_goes_on)
 {
-    struct puppet a = puppet_of(-EIO, 1);
-    struct puppet b = puppet_of(0, 2);
-    weft_source *of[] = {&a.source, &b.source};
-    int late[2];
-    struct weft_merge both = weft_merge(of, 2, late);
-    struct weft_cx cx = a_cx();
-    int got = 0;
-
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(both.source.ret, -EIO);
-    a.answer = 1;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(got, 1);
-    a.answer = 0;
-    ASSERT_EQ(both.source.poll(&both.source, &got, &cx), WEFT_READY);
-    ASSERT_EQ(both.source.ret, 0);
+    struct merged m;
+    merged_init(&m, -EIO, 0);
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.both.source.ret, -EIO);
+    m.a.answer = 1;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.got, 1);
+    m.a.answer = 0;
+    ASSERT_EQ(merged_poll(&m), WEFT_READY);
+    ASSERT_EQ(m.both.source.ret, 0);
 }
 
 /* ---- chunks, within ---- */
@@ -149,7 +137,7 @@ TEST(chunks_keep_what_they_have_when_told_to_stop)
 {
     struct puppet a = puppet_of(1, 7);
     struct weft_chunks some = weft_chunks(&a.source, 3, WEFT_FOREVER);
-    struct weft_cx cx = a_cx();
+    struct weft_cx cx = cx_of(&waker);
     int batch[3];
 
     ASSERT_EQ(some.source.poll(&some.source, batch, &cx), WEFT_READY);
@@ -178,7 +166,7 @@ TEST(sources_of_a_program_see_no_look)
     struct puppet a = puppet_of(1, 7);
     struct weft_filter none = weft_filter(&a.source, NULL, NULL);
     struct weft_within quick = weft_within(&a.source, 1);
-    struct weft_cx cx = a_cx();
+    struct weft_cx cx = cx_of(&waker);
     struct weft_pull pull = {
         .from = &quick.source, .into = &(int){0}, .bytes = sizeof(int), .kind = WEFT__PULL_SOURCE};
 

@@ -6,11 +6,11 @@
 #include "base/bits.h"
 #include "base/fault.h"
 #include "death.h"
+#include "statm.h"
 #include "sys/mem.h"
 #include "test.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 static void write_one(void *arg)
@@ -71,24 +71,14 @@ TEST(mem_map_aligned_is_aligned_and_exact)
     }
 }
 
-static size_t total_pages(void)
-{
-    size_t pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    ASSERT(f);
-    ASSERT_EQ(fscanf(f, "%zu", &pages), 1);
-    fclose(f);
-    return pages;
-}
-
 TEST(mem_map_aligned_leaves_no_surplus)
 {
     void *span;
     size_t page = weft__mem_page_bytes();
-    (void)total_pages(); /* stdio's own buffer is there from now on */
-    size_t before = total_pages();
+    (void)statm(); /* stdio's own buffer is there from now on */
+    size_t before = statm().total_bytes;
     ASSERT_OK(weft__mem_map_aligned(page, 32 << 20, &span));
-    ASSERT_LE(total_pages(), before + (4 << 20) / page); /* 32 MiB of surplus would show */
+    ASSERT_LE(statm().total_bytes, before + (4 << 20)); /* 32 MiB of surplus would show */
     ASSERT_OK(weft__mem_unmap(span, page));
 }
 
@@ -190,8 +180,8 @@ TEST(mem_map_aligned_fails_cleanly)
     size_t align = 32 << 20;
     void *memory = NULL;
 
-    (void)total_pages();
-    size_t before = total_pages();
+    (void)statm();
+    size_t before = statm().total_bytes;
     weft__fault_arm(WEFT__FAULT_MMAP, 1, 1, -ENOMEM);
     ASSERT_EQ(weft__mem_map_aligned(page, align, &memory), -ENOMEM);
     for (uint32_t nth = 1; nth <= 2; nth++) {
@@ -201,7 +191,7 @@ TEST(mem_map_aligned_fails_cleanly)
         if (r == 0) ASSERT_OK(weft__mem_unmap(memory, page));
         ASSERT(r == 0 || r == -ENOMEM);
     }
-    ASSERT_LE(total_pages(), before + (4 << 20) / page);
+    ASSERT_LE(statm().total_bytes, before + (4 << 20));
 }
 
 #endif

@@ -4,12 +4,12 @@
  * leaves nothing.
  */
 #include "base/fault.h"
+#include "statm.h"
 #include "sys/thread.h"
 #include "test.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -156,16 +156,6 @@ TEST(thread_on_no_cpu_does_not_start)
     ASSERT(!f.ran);
 }
 
-static size_t total_pages(void)
-{
-    size_t pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    ASSERT(f);
-    ASSERT_EQ(fscanf(f, "%zu", &pages), 1);
-    fclose(f);
-    return pages;
-}
-
 /* A thread that gave up is joined: its stack of 64 MiB is gone, or used for the next, and not one
  * of forty stays. */
 TEST(thread_that_did_not_start_leaves_no_stack)
@@ -176,10 +166,10 @@ TEST(thread_that_did_not_start_leaves_no_stack)
 
     ASSERT_EQ(start_and_join(&f, &o),
               -EINVAL); /* what the C library keeps, it keeps from here on */
-    size_t before = total_pages();
+    size_t before = statm().total_bytes;
     for (int i = 0; i < 40; i++)
         ASSERT_EQ(start_and_join(&f, &o), -EINVAL);
-    ASSERT_LE(total_pages(), before + 4 * o.stack_bytes / (size_t)sysconf(_SC_PAGESIZE));
+    ASSERT_LE(statm().total_bytes, before + 4 * o.stack_bytes);
 }
 
 TEST(thread_timer_slack_is_set)
