@@ -7,9 +7,8 @@
  */
 #include "mistake.h"
 
-#include <fcntl.h>
-
 #include <errno.h>
+#include <fcntl.h>
 
 static weft_mutex mutex = WEFT_MUTEX_INIT;
 static weft_rwlock rwlock = WEFT_RWLOCK_INIT;

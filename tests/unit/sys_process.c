@@ -76,12 +76,20 @@ static void says(struct weft__process_req req, char *into, size_t bytes)
 }
 
 #if defined(WEFT_FAULTS)
-static int killed; /* calls of kill in this process */
+static int killed;              /* calls of kill in this process */
+static int kill_waits_for = -1; /* a descriptor where a byte comes; below 0: it does not wait */
 
-/* In the place of libc's. NOLINTNEXTLINE(bugprone-reserved-identifier): its header has these names */
+/* In the place of libc's. It can be held up: a child that is to be killed first has the time to start one of its own.
+ * NOLINTNEXTLINE(bugprone-reserved-identifier): its header has these names */
 int kill(pid_t __pid, int __sig)
 {
+    char byte;
     killed++;
+    if (kill_waits_for >= 0) {
+        struct pollfd ready = {.fd = kill_waits_for, .events = POLLIN};
+        ASSERT_EQ(poll(&ready, 1, -1), 1);
+        ASSERT_EQ(read(kill_waits_for, &byte, 1), 1);
+    }
     return (int)syscall(SYS_kill, __pid, __sig);
 }
 
@@ -263,20 +271,6 @@ TEST(process_without_a_descriptor_is_not_left_running)
     weft__fault_arm(WEFT__FAULT_PROCESS, 1, 1, -EAGAIN);
     ASSERT_EQ(weft__process_start(&req, &p), -EAGAIN);
     ASSERT_EQ(p.fd, -1);
-}
-
-/* The library's own way to the system, held up here: a child that is to be killed first has the time to start one of its own. */
-static int kill_waits_for = -1; /* a descriptor where a byte comes; below 0: it does not wait */
-
-int kill(pid_t pid, int sig)
-{
-    char byte;
-    if (kill_waits_for >= 0) {
-        struct pollfd ready = {.fd = kill_waits_for, .events = POLLIN};
-        ASSERT_EQ(poll(&ready, 1, -1), 1);
-        ASSERT_EQ(read(kill_waits_for, &byte, 1), 1);
-    }
-    return (int)syscall(SYS_kill, pid, sig);
 }
 
 TEST(process_group_without_a_descriptor_is_not_left_running)
