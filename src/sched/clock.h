@@ -93,10 +93,9 @@ static inline bool weft__clock_keep_still(struct weft__clock *clock)
 {
     uint32_t was = WEFT__CLOCK_LEFT;
     uint32_t next;
-    /* [clock-move] with let_move and look_again: what the last one did; that this one sleeps */
     do
         next = was == WEFT__CLOCK_LEFT ? WEFT__CLOCK_MOVING : WEFT__CLOCK_ASKED;
-    while (!cas_acq_rel(&clock->moving, &was, next));
+    while (!cas_acq_rel(&clock->moving, &was, next)); /* [clock-move] with let_move, look_again */
     return was == WEFT__CLOCK_LEFT;
 }
 
@@ -111,8 +110,9 @@ static inline void weft__clock_let_move(struct weft__clock *clock)
 static inline bool weft__clock_look_again(struct weft__clock *clock)
 {
     uint32_t was = WEFT__CLOCK_MOVING;
-    /* [clock-move] with keep_still: what was looked at; whoever asked sleeps */
+    /* [clock-move] with keep_still: what was looked at */
     if (cas_release(&clock->moving, &was, WEFT__CLOCK_LEFT)) return false;
+    /* [clock-move] with keep_still: whoever asked sleeps */
     (void)exchange_acquire(&clock->moving, WEFT__CLOCK_MOVING);
     return true;
 }
