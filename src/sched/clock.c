@@ -16,7 +16,7 @@ void weft__clock_init(struct weft__clock *clock, bool paused)
     weft__lock_init(&clock->lock, WEFT__RANK_RT);
     store_relaxed(&clock->shift, 0); /* relaxed, all: not shared yet */
     store_relaxed(&clock->holds, 0);
-    store_relaxed(&clock->moving, false);
+    store_relaxed(&clock->moving, WEFT__CLOCK_LEFT);
     store_relaxed(&clock->frozen, paused ? weft__clock_now() : WEFT__CLOCK_RUNS);
 }
 
@@ -93,8 +93,15 @@ void weft__clock_nudge(struct weft_rt *rt)
     }
 }
 
-static bool move_if_idle(struct weft_rt *rt, int64_t limit)
+struct move {
+    struct weft_rt *rt;
+    int64_t limit;
+};
+
+static bool move_if_idle(void *move)
 {
+    struct weft_rt *rt = ((struct move *)move)->rt;
+    int64_t limit = ((struct move *)move)->limit;
     int64_t now = load_relaxed(&rt->clock.frozen); /* relaxed: the CAS tells if it is old */
     if (now == WEFT__CLOCK_RUNS || !all_idle(rt)) return false;
     if (fire_all(rt) > 0) return true; /* they are for the time that it is */
@@ -108,13 +115,8 @@ static bool move_if_idle(struct weft_rt *rt, int64_t limit)
 
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit)
 {
-    struct weft__clock *clock = &rt->clock;
-
-    if (__builtin_expect(!weft__clock_stands(clock), 1)) return false;
-    if (!weft__clock_keep_still(clock)) return false;
-    bool moved = move_if_idle(rt, limit);
-    weft__clock_let_move(clock);
-    return moved;
+    if (__builtin_expect(!weft__clock_stands(&rt->clock), 1)) return false;
+    return weft__clock_move_by(&rt->clock, move_if_idle, &(struct move){.rt = rt, .limit = limit});
 }
 
 /* Whoever moves it just now may have looked before the runtime stopped, and may be rung: it moves nothing, and does not look again. */

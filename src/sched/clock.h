@@ -15,7 +15,7 @@
  * IDLE  A runtime whose clock stands moves it itself when all its workers sleep and no queue holds
  * anything: to the earliest deadline of all wheels, no further. The worker that falls asleep last
  * does it: each marks itself asleep by a read-modify-write of one word and looks behind its fence, so
- * the last one sees all the others. It drives all wheels itself, in their order, so what becomes due
+ * the last one sees all the others. If another one is just looking, it is asked to look again. It drives all wheels itself, in their order, so what becomes due
  * at one time is queued by one thread. `holds` keeps it from happening: something is under way that
  * the queues do not show, a blocking job. A job that waits in a call of ours is no reason to wait for
  * it; it is asleep until it is rung, and whoever rings it is awake himself, or moves the clock; nor are those that
@@ -45,7 +45,7 @@ struct weft__clock {
         frozen;             /* the time at which it stands, or RUNS  [rt-clock] */
     _Atomic int64_t shift;  /* beyond the system's clock */
     _Atomic uint32_t holds; /* while above zero it is not moved for being idle */
-    _Atomic bool moving;    /* somebody moves it for being idle: one at a time */
+    _Atomic uint32_t moving; /* by whom it is moved for being idle: see below  [clock-move] */
     struct weft__lock lock; /* rank rt; pause and resume, one at a time */
 };
 
@@ -80,17 +80,55 @@ static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int
  * True: it was moved, or something fired. */
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
 
+/* Of `moving`:
+ *     LEFT   -> MOVING    [keep_still]    whoever did that looks, and may move it
+ *     MOVING -> ASKED     [keep_still]    another one wanted to, and sleeps now: perhaps the first has seen it awake
+ *     ASKED  -> MOVING    [look_again]    so that one looks again
+ *     MOVING -> LEFT      [look_again, let_move]
+ *     ASKED  -> LEFT      [let_move]      it stays awake, and will look by itself */
+enum { WEFT__CLOCK_LEFT, WEFT__CLOCK_MOVING, WEFT__CLOCK_ASKED };
+
 /* One at a time moves a clock that stands for being idle; while somebody has this right nobody does. False: another one has it, and who it rings
- * may not be awake yet. */
+ * may not be awake yet; it is told that there was one more. */
 static inline bool weft__clock_keep_still(struct weft__clock *clock)
 {
-    return !exchange_acquire(&clock->moving, true); /* [clock-move] with let_move */
+    uint32_t was = WEFT__CLOCK_LEFT;
+    uint32_t next;
+    do
+        next = was == WEFT__CLOCK_LEFT ? WEFT__CLOCK_MOVING : WEFT__CLOCK_ASKED;
+    while (!cas_acq_rel(&clock->moving, &was, next)); /* [clock-move] with let_move, look_again */
+    return was == WEFT__CLOCK_LEFT;
 }
 
+/* By one who stays awake, and looks once more before it sleeps: whoever asked meanwhile needs no answer. */
 static inline void weft__clock_let_move(struct weft__clock *clock)
 {
     /* [clock-move] with keep_still: what it has queued, and whom it rang */
-    store_release(&clock->moving, false);
+    store_release(&clock->moving, WEFT__CLOCK_LEFT);
+}
+
+/* By one who would sleep now. True: somebody has asked since, and the right is still ours. */
+static inline bool weft__clock_look_again(struct weft__clock *clock)
+{
+    uint32_t was = WEFT__CLOCK_MOVING;
+    /* [clock-move] with keep_still: what was looked at */
+    if (cas_release(&clock->moving, &was, WEFT__CLOCK_LEFT)) return false;
+    /* [clock-move] with keep_still: whoever asked sleeps */
+    (void)exchange_acquire(&clock->moving, WEFT__CLOCK_MOVING);
+    return true;
+}
+
+/* `move` looks whether all is idle and moves it then, which it tells. Done again for whoever wanted to do so meanwhile. */
+static inline bool weft__clock_move_by(struct weft__clock *clock, bool (*move)(void *ctx),
+                                       void *ctx)
+{
+    if (!weft__clock_keep_still(clock)) return false;
+    do {
+        if (!move(ctx)) continue;
+        weft__clock_let_move(clock);
+        return true;
+    } while (weft__clock_look_again(clock));
+    return false;
 }
 
 /* Of a runtime that has stopped: to the end of all who sleep on it. */
