@@ -331,6 +331,7 @@ TEST(fd_refused_blocks_as_before)
     weft_close(w);
     close(ends[1]);
     int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(door, 0);
     struct sockaddr any = {.sa_family = AF_UNIX};
     ASSERT_OK(bind(door, &any, sizeof(any.sa_family))); /* the kernel names it */
     ASSERT_OK(listen(door, 1));
