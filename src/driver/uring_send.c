@@ -13,6 +13,8 @@
  *     KERNEL -> NONE       [unsend]   the answer is fetched, by whoever gives up: it counts, as that of a call would
  * THE BUFFER is the kernel's only inside of a submit, which is made under the ring's lock. Whoever has that lock, and takes SEND out of
  * `to_submit`, has the buffer for itself.
+ * WHAT IT DOES NOT TELL  Whether there is room now: it was made before the look that its taker has made, and an edge that came in between would be cleared away
+ * (TICK, slot.h). So a short one leaves the side ready, and one that found no room is made again by a call.
  * NOTHING IS SENT UNTOLD  A loser in a select would be: its answer is dropped. So who is polled among others sends by a call.
  * One writer at a time has entered the slot; `sending` is its own.
  */
@@ -53,8 +55,8 @@ static bool hand_in(struct weft__uring *u, struct weft__uring_slot *us,
     return may;
 }
 
-/* One was handed in. -EAGAIN, also if it is under way still: the side is ready again when it is answered. Interrupted, or dropped since the port is down, it is
- * made by a call. */
+/* One was handed in. -EAGAIN if it is under way still: the side is ready again when it is answered. One that found no room, or was interrupted, or dropped since
+ * the port is down, is made once more, by a call. */
 static ssize_t take_sent(struct weft__fdslot *slot, struct weft__uring *u,
                          const struct weft__take *what, uint64_t seen)
 {
@@ -63,11 +65,12 @@ static ssize_t take_sent(struct weft__fdslot *slot, struct weft__uring *u,
     weft__lock_take(&u->lock);
     ssize_t r = take_answer(us);
     weft__lock_drop(&u->lock);
-    if (r != -EINPROGRESS) set_sending(us, false);
-    if (r == -EINTR) return weft__take_seen(slot, what, seen);
-    if (r == -EINPROGRESS) r = -EAGAIN;
-    weft__take_learn(slot, seen, WEFT__SIDE_WRITE, r, (size_t)r < us->send_bytes);
-    return r;
+    if (r == -EINPROGRESS) {
+        weft__fdslot_clear(slot, seen, weft__ready_bits(WEFT__SIDE_WRITE));
+        return -EAGAIN;
+    }
+    set_sending(us, false);
+    return r == -EAGAIN || r == -EINTR ? weft__take_seen(slot, what, seen) : r;
 }
 
 ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)

@@ -6,8 +6,8 @@
  *
  * Whether a request goes on behind an answer is its choice, up to `may_end` times. A file is a
  * count of what was sent to it and of what was received from it; a byte says which one of which
- * file it is. Poll, receive and accept that go on, sends and cancels are known; the first `may_fill` sends
- * find no room.
+ * file it is. Poll, receive and accept that go on, sends and cancels are known; while a file `is_full`
+ * sends find no room, and when it is not any more, whoever polls for that is told.
  */
 #ifndef MODEL_RING_KERNEL_H
 #define MODEL_RING_KERNEL_H
@@ -48,7 +48,7 @@ static unsigned received[FILES]; /* of those */
 static bool closed[FILES];       /* by the program; the requests have it still */
 static unsigned signals;         /* of the port's event */
 static unsigned may_end;         /* so many requests may end behind an answer, any that it likes */
-static unsigned may_fill;        /* so many sends find no room */
+static bool is_full;             /* there is no room to send to */
 static unsigned sent_out;        /* bytes that were sent by requests */
 static _Atomic bool is_lent;     /* the sender's buffer */
 
@@ -116,7 +116,7 @@ static void serve(struct request *request)
     }
     unsigned file = (unsigned)request->fd - FIRST_FD;
     if (request->opcode == IORING_OP_POLL_ADD && (request->token & WEFT__URING_POLL_WRITE)) {
-        answer(request, EPOLLOUT, 0); /* as it begins: there are no edges later */
+        if (!is_full) answer(request, EPOLLOUT, 0);
         return;
     }
     if (request->opcode == IORING_OP_POLL_ADD) {
@@ -268,10 +268,8 @@ static void send_submitted(const struct io_uring_sqe *sqe)
 {
     model_assert(load_relaxed(&is_lent));                 /* relaxed: the ring's lock orders */
     model_assert(!closed[(unsigned)sqe->fd - FIRST_FD]); /* its number may be another's */
-    bool full = may_fill > 0;
-    if (full) may_fill--;
-    if (!full) sent_out += sqe->len;
-    post(sqe->user_data, full ? -EAGAIN : (int)sqe->len, 0);
+    if (!is_full) sent_out += sqe->len;
+    post(sqe->user_data, is_full ? -EAGAIN : (int)sqe->len, 0);
 }
 
 int weft__ring_submit(struct weft__ring *ring)
@@ -407,9 +405,10 @@ ssize_t weft__socket_send(int fd, const struct iovec *iov, int count)
     (void)iov, (void)count;
     model_lock(&kernel);
     model_assert(!closed[(unsigned)fd - FIRST_FD]);
-    sent_out++; /* one byte, there is room for it */
+    bool full = is_full;
+    if (!full) sent_out++; /* one byte */
     model_unlock(&kernel);
-    return 1;
+    return full ? -EAGAIN : 1;
 }
 
 ssize_t weft__pipe_read(int fd, const struct iovec *iov, int count)
@@ -434,7 +433,7 @@ static void kernel_made(unsigned ends)
     entry_count = 0;
     signals = 0;
     may_end = ends;
-    may_fill = 0;
+    is_full = false;
     sent_out = 0;
     store_relaxed(&is_lent, false);
 }

@@ -29,6 +29,7 @@ enum {
     KEEPS_IT_ASKED,  /* given up, and handed to the kernel all the same */
     DROPS_ITS_ANSWER, /* given up, though it was sent */
     STAYS_UNREADY,   /* taken back, and the next one waits for an event that does not come */
+    LEARNS_TOO_LATE, /* it found no room: so there is none */
 };
 
 #include "ring_kernel.h"
@@ -48,7 +49,19 @@ static struct weft__fdslot room_for_slot;
 static struct weft__fdslot *slot;
 static unsigned wanted;    /* sends */
 static unsigned told;      /* bytes, to the sender */
-static ssize_t answers[2]; /* of its sends, one after the other */
+static ssize_t answers[3]; /* of its sends, one after the other */
+
+static ssize_t twin_take(struct weft__fdslot *of, const struct weft__take *what)
+{
+    struct weft__uring_slot *us = of->more;
+    uint64_t seen = weft__fdslot_look(of);
+    bool full = weft__uring_is_sending(us) && us->has_sent && us->sent == -EAGAIN;
+    if (model_mutant != LEARNS_TOO_LATE || !full) return uring_take(of, what);
+    us->has_sent = false;
+    set_sending(us, false);
+    weft__fdslot_clear(of, seen, weft__ready_bits(WEFT__SIDE_WRITE));
+    return -EAGAIN;
+}
 
 static ssize_t twin_unsend(struct weft__fdslot *of)
 {
@@ -67,7 +80,7 @@ static ssize_t twin_unsend(struct weft__fdslot *of)
 struct sending {
     struct weft__op op;
     unsigned count; /* sends it has behind it */
-    bool hurried;   /* its first one has no time to wait */
+    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
 };
 
 static ssize_t tries_send(struct weft__fdslot *of, void *arg)
@@ -91,10 +104,9 @@ static weft_poll sends_one(struct sending *s, weft_cx *cx)
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
     weft_poll r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, cx, &n);
-    if (r == WEFT_PENDING && s->hurried) {
+    if (r == WEFT_PENDING && s->hurried && s->count == s->hurried) {
         weft_cx late = *cx;
         late.why = -ETIME;
-        s->hurried = false;
         r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, &late, &n);
         model_assert(r == WEFT_READY);
     }
@@ -121,6 +133,20 @@ static void sends_and_works(void *actor)
     works(NULL);
 }
 
+/* The other side reads, so that there is room, and then there is none: so often. */
+static void drains(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++) {
+        model_lock(&kernel);
+        is_full = true;
+        model_unlock(&kernel);
+        model_lock(&kernel);
+        is_full = false;
+        tell_requests(FIRST_FD);
+        model_unlock(&kernel);
+    }
+}
+
 static void closes(void *arg)
 {
     weft__driver_close(arg);
@@ -128,13 +154,14 @@ static void closes(void *arg)
 
 /* ---- cases ---- */
 
-static void begin(unsigned sends_wanted, unsigned fills)
+static void begin(unsigned sends_wanted, bool full)
 {
     actors_begin();
     kernel_made(0);
-    may_fill = fills;
+    is_full = full;
     verbs = weft__driver_uring;
     verbs.unsend = twin_unsend;
+    verbs.take = twin_take;
     port_made(1);
     slot_made(&room_for_slot, 0);
     wanted = sends_wanted;
@@ -144,7 +171,7 @@ static void begin(unsigned sends_wanted, unsigned fills)
     worker = 1;
 }
 
-static struct actor *actor_of(uint32_t references, bool hurried)
+static struct actor *actor_of(uint32_t references, unsigned hurried)
 {
     struct actor *actor = actor_new(sender, references);
     struct sending *s = (void *)actor->frame;
@@ -170,8 +197,8 @@ static void finish(bool is_open)
 
 static void one_send(void)
 {
-    begin(1, model_choose(2));
-    model_thread(sends_and_works, actor_of(0, false));
+    begin(1, false);
+    model_thread(sends_and_works, actor_of(0, 0));
     model_thread(robs, NULL);
     model_join();
     model_assert(answers[0] == 1);
@@ -180,8 +207,8 @@ static void one_send(void)
 
 static void given_up_send(void)
 {
-    begin(1, model_choose(2));
-    actors[0] = actor_of(1, false);
+    begin(1, false);
+    actors[0] = actor_of(1, 0);
     model_thread(sends_and_works, actors[0]);
     model_thread(actor_cancel, actors[0]);
     model_join();
@@ -191,8 +218,8 @@ static void given_up_send(void)
 
 static void given_up_robbed(void)
 {
-    begin(1, 0);
-    actors[0] = actor_of(1, false);
+    begin(1, false);
+    actors[0] = actor_of(1, 0);
     model_thread(sends_and_works, actors[0]);
     model_thread(actor_cancel, actors[0]);
     model_thread(robs, NULL);
@@ -202,8 +229,8 @@ static void given_up_robbed(void)
 
 static void closed_send(void)
 {
-    begin(1, 0);
-    model_thread(sends_and_works, actor_of(0, false));
+    begin(1, false);
+    model_thread(sends_and_works, actor_of(0, 0));
     model_thread(closes, slot);
     model_join();
     model_assert(answers[0] == 1 || answers[0] == -EBADF);
@@ -214,11 +241,22 @@ static void closed_send(void)
  * time; the next one goes through all the same. */
 static void another_send(void)
 {
-    begin(2, 1);
-    model_thread(sends_and_works, actor_of(0, true));
-    model_thread(robs, NULL);
+    begin(3, true);
+    model_thread(sends_and_works, actor_of(0, 1));
+    model_thread(drains, (void *)1);
     model_join();
-    model_assert(answers[1] == 1);
+    model_assert(answers[0] == 1 && answers[2] == 1);
+    finish(true);
+}
+
+/* There is room, and none, and room again, while it is under way: each time it is told. */
+static void full_send(void)
+{
+    begin(1, true);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(drains, (void *)2);
+    model_join();
+    model_assert(answers[0] == 1);
     finish(true);
 }
 
@@ -241,10 +279,17 @@ static const struct model_case cases[] = {
     CASE("given up", given_up_send, 2),
     CASE("given up while another looks after the port", given_up_robbed, 1),
     CASE("closed", closed_send, 2),
+    CASE("no room", full_send, 2),
     CASE("taken back, then another", another_send, 1),
     MUTANT("given up and not taken back", given_up_send, KEEPS_IT_ASKED),
     MUTANT("its answer is dropped", given_up_send, DROPS_ITS_ANSWER),
     MUTANT("taken back and not ready", another_send, STAYS_UNREADY),
+    {.name = "mutant: learns what was the case before it looked",
+     .run = full_send,
+     .pct_depth = 7,
+     .executions_max = 1000000,
+     .mutant = LEARNS_TOO_LATE,
+     .must_fail = true},
 };
 
 int main(int argc, char **argv)
