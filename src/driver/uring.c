@@ -520,12 +520,9 @@ static bool is_fetched(const struct weft__take *what)
 }
 
 /* The look comes first: what is fetched behind it changes the tick, so that a call which found nothing because of that clears nothing. */
-static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what)
+static ssize_t take_in(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
-    uint64_t seen = weft__fdslot_look(slot);
-    if (what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON)
-        return weft__uring_send(slot, what, seen);
     bool fetched = slot->shape != WEFT__SHAPE_ANY && is_fetched(what);
     /* relaxed: read behind `asked`; what this reader has not seen of it comes with an event */
     if (fetched && ((weft__uring_asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
@@ -535,6 +532,17 @@ static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *wh
     ssize_t r = weft__take_seen(slot, what, seen);
     if (what->kind == WEFT__TAKE_RECV && r > 0)
         store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
+    return r;
+}
+
+static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what)
+{
+    uint64_t seen = weft__fdslot_look(slot);
+    if (what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON)
+        return weft__uring_send(slot, what, seen);
+    ssize_t r = take_in(slot, what, seen);
+    if (r > 0 && (what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_RECV_UNIX))
+        store_relaxed(&weft__uring_more_of(slot)->heard, true); /* relaxed: a hint */
     return r;
 }
 

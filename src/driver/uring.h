@@ -81,6 +81,7 @@ struct weft__uring_slot {
 
     /* -- SEND -- */
     _Atomic bool sending; /* one was asked for, and its answer is not taken: relaxed, the writer's own */
+    _Atomic bool heard;   /* something was read since the last one: relaxed, a hint */
     bool has_sent;        /* its answer is here */
     int32_t sent;         /* which */
     uint32_t send_bytes;

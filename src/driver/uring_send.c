@@ -13,6 +13,8 @@
  *     KERNEL -> NONE       [unsend]   the answer is fetched, by whoever gives up: it counts, as that of a call would
  * THE BUFFER is the kernel's only inside of a submit, which is made under the ring's lock. Whoever has that lock, and takes SEND out of
  * `to_submit`, has the buffer for itself.
+ * ANSWERS ALONE  It waits until its worker comes by, at the tick at the latest (61 polls), as what is read does. So that who writes ten times in a row does not
+ * wait ten times, only the first send behind something that was read is noted; the others are calls.
  * WHAT IT DOES NOT TELL  Whether there is room now: it was made before the look that its taker has made, and an edge that came in between would be cleared away
  * (TICK, slot.h). So a short one leaves the side ready, and one that found no room is made again by a call.
  * NOTHING IS SENT UNTOLD  A loser in a select would be: its answer is dropped. So who is polled among others sends by a call.
@@ -20,11 +22,6 @@
  */
 #include "driver/take.h"
 #include "driver/uring.h"
-
-static bool is_at_home(struct weft__port *port)
-{
-    return port->driver->home(port->driver, port->index) == WEFT__HOME_SELF;
-}
 
 static void set_sending(struct weft__uring_slot *us, bool sending)
 {
@@ -39,17 +36,27 @@ static ssize_t take_answer(struct weft__uring_slot *us)
     return us->sent;
 }
 
+/* Holds: the ring's lock. By the worker whose port it is, and while there is one: it comes by before it sleeps. */
+static bool may_note(const struct weft__uring *u, const struct weft__uring_slot *us)
+{
+    const struct weft__port *port = us->slot->port;
+    if (us->closed || u->down) return false; /* its runtime may be gone */
+    if (!load_relaxed(&us->heard)) return false; /* relaxed: a hint */
+    return port->driver->home(port->driver, port->index) == WEFT__HOME_SELF;
+}
+
 /* False: it is to be made by a call. */
-static bool hand_in(struct weft__uring *u, struct weft__uring_slot *us,
-                    const struct weft__take *what)
+static bool note_send(struct weft__uring *u, struct weft__uring_slot *us,
+                      const struct weft__take *what)
 {
     weft__lock_take(&u->lock);
-    bool may = !us->closed && !u->down;
+    bool may = may_note(u, us);
     if (may) {
         us->send_from = what->iov->iov_base;
         us->send_bytes = (uint32_t)what->bytes;
         set_sending(us, true);
-        weft__uring_ask(u, us, WEFT__URING_SEND); /* we are at home, and come by before we sleep */
+        store_relaxed(&us->heard, false); /* relaxed: a hint */
+        weft__uring_ask(u, us, WEFT__URING_SEND);
     }
     weft__lock_drop(&u->lock);
     return may;
@@ -80,8 +87,7 @@ ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *wha
 
     if (weft__uring_is_sending(us)) return take_sent(slot, u, what, seen);
     bool soon = what->kind == WEFT__TAKE_SEND_SOON && what->bytes <= WEFT__URING_SEND_BYTES;
-    if (!soon || !is_at_home(slot->port) || !hand_in(u, us, what))
-        return weft__take_seen(slot, what, seen);
+    if (!soon || !note_send(u, us, what)) return weft__take_seen(slot, what, seen);
     weft__fdslot_clear(slot, seen, weft__ready_bits(WEFT__SIDE_WRITE));
     return -EAGAIN;
 }
@@ -119,6 +125,6 @@ ssize_t weft__uring_unsend(struct weft__fdslot *slot)
             is_ready_again(slot);
             return -EAGAIN;
         }
-        (void)weft__port_turn(port, WEFT__EVENTS_MAX, is_at_home(port));
+        (void)weft__port_turn(port, WEFT__EVENTS_MAX, false);
     }
 }

@@ -10,6 +10,7 @@
 #include "sys/fd.h"
 #include "sys/pipe.h"
 #include "sys/socket.h"
+#include "task/here.h"
 
 /* ---- one try ---- */
 
@@ -174,7 +175,8 @@ static weft_poll write_soon(weft_stream *stream, struct weft_io *io, const struc
 {
     struct weft__fdslot *slot = weft__fdstream_slot(stream);
     struct weft__op *op = weft__op_of(io);
-    int take = cx->among || cx->probe ? WEFT__TAKE_SEND : WEFT__TAKE_SEND_SOON;
+    bool at_once = cx->among || cx->probe || !weft__here()->task; /* a worker's thread in a hook does not come by */
+    int take = at_once ? WEFT__TAKE_SEND : WEFT__TAKE_SEND_SOON;
     struct moving m = {.iov = one, .count = 1, .take = take, .done = done};
     struct weft__op_all every = {.want = one->iov_len, .done = done};
     const struct weft__op_all *all = flags & WEFT_IO_ALL ? &every : NULL;

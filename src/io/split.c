@@ -71,6 +71,7 @@ static weft_poll poll_shutdown(struct split *s)
         int ignored = 0; /* nobody is there to hear it, and the close is an end, too */
         struct weft_cx cx = {.waker = weft__waker_of_foreign(&s->bell),
                              .why = s->told ? -ECANCELED : 0,
+                             .among = true, /* what can be done at once is: it is told to stop in the same breath */
                              .budget = WEFT__UNBUDGETED};
         answer = s->beneath->ops->shutdown(s->beneath, &s->shut, &cx, &ignored);
         again = cx.yielded || !s->told;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sends on io_uring: those of many tasks are handed in by one call; one that is given up before that was not sent, and the stream goes on behind it; one
- * that is closed is answered; in a select nothing is left to be sent later. On one worker, which polls everybody, so that what comes before what is known.
+ * that is closed is answered; in a select nothing is left to be sent later; who writes on waits once. On one worker, which polls everybody, so that what comes before what is known.
  */
 #include "base/fault.h"
 #include "crew.h"
@@ -40,6 +40,12 @@ static int pair_with(weft_stream **ours)
     return fds[1];
 }
 
+/* It is asked something: only an answer is noted. */
+static void asks(int fd)
+{
+    ASSERT_EQ(write(fd, "?", 1), 1);
+}
+
 static ssize_t heard_by(int fd)
 {
     char b[64];
@@ -54,6 +60,8 @@ struct word {
 
 static int says(struct word *w)
 {
+    char question;
+    if (weft_read(w->stream, &question, 1) != 1) return -EIO;
     w->said = weft_write(w->stream, "word", 4);
     store_relaxed(&w->over, true);
     return 0;
@@ -62,11 +70,15 @@ static int says(struct word *w)
 struct saying {
     WEFT_FRAME(int);
     struct word *w;
+    char question;
+    struct weft_read rd;
     struct weft_write wr;
 };
 static weft_async(saying)
 {
     weft_begin;
+    weft_await(f->rd, weft_read, f->w->stream, &f->question, 1);
+    if (f->rd.ret != 1) weft_return(-EIO);
     weft_await(f->wr, weft_write, f->w->stream, "word", 4);
     f->w->said = f->wr.ret;
     weft_return(0);
@@ -96,8 +108,10 @@ TEST(send_of_many_is_one_call)
     struct word words[SPEAKERS] = {{.said = 0}};
     int ears[SPEAKERS];
     int entered = 0;
-    for (int i = 0; i < SPEAKERS; i++)
+    for (int i = 0; i < SPEAKERS; i++) {
         ears[i] = pair_with(&words[i].stream);
+        asks(ears[i]);
+    }
     ASSERT_OK(weft_join(weft_go(all_say, words), &entered));
     ASSERT_EQ(weft__fault_calls(WEFT__FAULT_SEND), 0);
     ASSERT_GE(entered, 1);
@@ -108,6 +122,31 @@ TEST(send_of_many_is_one_call)
         weft_close(words[i].stream);
         ASSERT_OK(close(ears[i]));
     }
+    stops(rt);
+}
+
+/* Who writes on waits once, and not each time. */
+static int goes_on(struct word *w)
+{
+    int r = says(w);
+    weft__fault_reset();
+    for (int i = 0; r == 0 && i < 9; i++)
+        if (weft_write(w->stream, "word", 4) != 4) r = -EIO;
+    return r < 0 ? r : (int)weft__fault_calls(WEFT__FAULT_SEND);
+}
+
+TEST(send_behind_a_send_is_a_call)
+{
+    weft_rt *rt = on_uring();
+    struct word w = {.said = 1};
+    int calls = 0;
+    int ear = pair_with(&w.stream);
+    asks(ear);
+    ASSERT_OK(weft_join(weft_go(goes_on, &w), &calls));
+    ASSERT_EQ(calls, 9);
+    ASSERT_EQ(heard_by(ear), 40);
+    weft_close(w.stream);
+    ASSERT_OK(close(ear));
     stops(rt);
 }
 
@@ -122,6 +161,8 @@ struct choice {
 /* Beside one that is ready at once: whichever wins, what was sent is told. */
 static int chooses(struct choice *c)
 {
+    char question;
+    if (weft_read(c->stream, &question, 1) != 1) return -EIO;
     weft__fault_reset();
     for (int i = 0; i < 100; i++) {
         struct weft_write wr;
@@ -140,6 +181,7 @@ TEST(send_in_a_select_is_made_on_the_spot)
     ssize_t heard = 0;
     int r = 1;
     int ear = pair_with(&c.stream);
+    asks(ear);
     ASSERT_OK(weft_join(weft_go(chooses, &c), &r));
     ASSERT_OK(r);
     for (ssize_t n; (n = heard_by(ear)) > 0;)
@@ -172,10 +214,12 @@ TEST(send_that_is_given_up_was_not_made)
         struct word w = {.said = 1};
         int r = 1;
         int ear = pair_with(&w.stream);
+        asks(ear);
         ASSERT_OK(weft_join(weft_go(cancels_it, &w, stackless != 0), &r));
         ASSERT_OK(r);
         ASSERT_EQ(w.said, -ECANCELED);
         /* and the next one is, and alone */
+        asks(ear);
         ASSERT_OK(weft_join(weft_go(says, &w), &r));
         ASSERT_EQ(w.said, 4);
         ASSERT_EQ(heard_by(ear), 4);
@@ -200,10 +244,42 @@ TEST(send_that_is_closed_was_not_made)
     struct word w = {.said = 1};
     int r = 1;
     int ear = pair_with(&w.stream);
+    asks(ear);
     ASSERT_OK(weft_join(weft_go(closes_it, &w), &r));
     ASSERT_OK(r);
     ASSERT_EQ(w.said, -EBADF);
     ASSERT_EQ(heard_by(ear), 0); /* the end, and nothing before it */
+    ASSERT_OK(close(ear));
+    stops(rt);
+}
+
+/* ---- in one breath ---- */
+
+/* The last of a split's writer goes out with it, though nobody waits: a buffer that is flushed by its close. */
+static int closes_half(struct word *w)
+{
+    weft_stream *in, *out;
+    weft_buf *buf;
+    char question;
+    int r = weft_buf_new(w->stream, NULL, &buf);
+    if (r == 0) r = weft_split(weft_buf_stream(buf), &in, &out);
+    if (r < 0) return r;
+    if (weft_read(in, &question, 1) != 1 || weft_write_all(out, "words", 5) != 5) return -EIO;
+    weft_close(out);
+    weft_close(in);
+    return 0;
+}
+
+TEST(send_of_a_half_that_is_closed_is_made)
+{
+    weft_rt *rt = on_uring();
+    struct word w = {.said = 1};
+    int r = 1;
+    int ear = pair_with(&w.stream);
+    asks(ear);
+    ASSERT_OK(weft_join(weft_go(closes_half, &w), &r));
+    ASSERT_OK(r);
+    ASSERT_EQ(heard_by(ear), 5);
     ASSERT_OK(close(ear));
     stops(rt);
 }

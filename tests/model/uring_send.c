@@ -100,6 +100,8 @@ static const struct weft__op_kind sends = {
 
 static weft_poll sends_one(struct sending *s, weft_cx *cx)
 {
+    struct weft__uring_slot *us = slot->more;
+    if (!s->op.as) store_relaxed(&us->heard, true); /* relaxed: all of them are answers */
     static char byte;
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
