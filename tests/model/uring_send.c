@@ -87,6 +87,7 @@ static ssize_t tries_send(struct weft__fdslot *of, void *arg)
 {
     struct iovec iov = {arg, 1};
     struct weft__take take = {.kind = WEFT__TAKE_SEND_SOON, .iov = &iov, .count = 1, .bytes = 1};
+    store_relaxed(&weft__uring_more_of(of)->heard, true); /* relaxed: as if it were an answer */
     return weft__driver_take(of, &take);
 }
 
@@ -100,8 +101,6 @@ static const struct weft__op_kind sends = {
 
 static weft_poll sends_one(struct sending *s, weft_cx *cx)
 {
-    struct weft__uring_slot *us = slot->more;
-    if (!s->op.as) store_relaxed(&us->heard, true); /* relaxed: all of them are answers */
     static char byte;
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
