@@ -258,8 +258,9 @@ TEST(send_that_is_closed_was_not_made)
 /* The last of a split's writer goes out with it, though nobody waits: a buffer that is flushed by its close. */
 static int closes_half(struct word *w)
 {
-    weft_stream *in, *out;
-    weft_buf *buf;
+    weft_stream *in = NULL;
+    weft_stream *out = NULL;
+    weft_buf *buf = NULL;
     char question;
     int r = weft_buf_new(w->stream, NULL, &buf);
     if (r == 0) r = weft_split(weft_buf_stream(buf), &in, &out);
