@@ -92,6 +92,10 @@ weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
 /* A look that found nothing leaves no trace. */
 weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op);
 
+/* It was told to stop. */
+weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
+                            const struct weft__op_kind *kind, const struct weft__op_all *all,
+                            weft_cx *cx, ssize_t *ret);
 
 /* A try has brought something, or an error. True: that is the end of it. */
 static inline bool weft__op_is_over(const struct weft__op_all *all, ssize_t *got)
@@ -102,11 +106,6 @@ static inline bool weft__op_is_over(const struct weft__op_all *all, ssize_t *got
     *got = (ssize_t)*all->done;
     return over;
 }
-
-/* It was told to stop. */
-weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
-                            const struct weft__op_kind *kind, const struct weft__op_all *all,
-                            weft_cx *cx, ssize_t *ret);
 
 /* Nothing more comes of it, for this reason; unless a try that was left with the backend has brought something: then that counts. */
 static inline weft_poll weft__op_ends(struct weft__fdslot *slot, struct weft__op *op,

@@ -63,11 +63,12 @@ static __attribute__((noinline)) ssize_t tries(struct weft__fdslot *slot, void *
 
 /* ---- polls ---- */
 
-#define KIND(side_, as_, tries_)                                                                   \
+#define KIND(side_, as_, tries_, ...)                                                              \
     {.side = WEFT__SIDE_##side_,                                                                   \
      .as = (as_),                                                                                  \
      .bits = WEFT__READY_##side_ | WEFT__READY_##side_##_END,                                      \
-     .tries = (tries_)}
+     .tries = (tries_),                                                                            \
+     __VA_ARGS__}
 
 static const struct weft__op_kind reads = KIND(READ, WEFT__USE_READER, tries);
 static const struct weft__op_kind writes = KIND(WRITE, WEFT__USE_WRITER, tries);
@@ -161,13 +162,7 @@ static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct 
     return moves_one(stream, io, &recvs_one, iov, flags, cx, ret, done);
 }
 
-static const struct weft__op_kind writes_soon = {
-    .side = WEFT__SIDE_WRITE,
-    .as = WEFT__USE_WRITER,
-    .bits = WEFT__READY_WRITE | WEFT__READY_WRITE_END,
-    .tries = tries,
-    .soon = true,
-};
+static const struct weft__op_kind writes_soon = KIND(WRITE, WEFT__USE_WRITER, tries, .soon = true);
 
 /* On a backend that makes many sends at once: unless it is polled beside others, whose winning would drop its answer. */
 static weft_poll write_soon(weft_stream *stream, struct weft_io *io, const struct iovec *one,

@@ -37,11 +37,6 @@ const int weft__file_dir_flags = O_RDONLY | O_DIRECTORY;
 
 /* ---- one call each ------------------------------------------------------------------------------- */
 
-static int64_t open_at(const struct weft__file_req *req, const char *path, int flags, uint32_t mode)
-{
-    return weft__file_wait_open(req, path, flags, mode);
-}
-
 static int64_t read_at(const struct weft__file_req *req, int fd, void *into, size_t bytes,
                        int64_t offset)
 {
@@ -63,7 +58,7 @@ static int64_t temp_in(const struct weft__file_req *req)
 {
     char name[4096];
     const char *dir = req->path;
-    int64_t r = open_at(req, dir, O_TMPFILE | O_RDWR, 0600);
+    int64_t r = weft__file_wait_open(req, dir, O_TMPFILE | O_RDWR, 0600);
     if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL) return r;
     int n = snprintf(name, sizeof(name), "%s/.weft-XXXXXX", dir);
     if (n < 0 || (size_t)n >= sizeof(name)) return -ENAMETOOLONG;
@@ -93,11 +88,6 @@ static int64_t link_text(const struct weft__file_req *req)
 
 /* ---- several ------------------------------------------------------------------------------------- */
 
-static bool is_stopped(const struct weft__file_req *req)
-{
-    return load_relaxed(&req->stopped); /* relaxed: a request to stop, nothing hangs on it */
-}
-
 /* What a piece of a longer work answers before it begins. */
 static size_t piece_of(size_t bytes)
 {
@@ -107,7 +97,7 @@ static size_t piece_of(size_t bytes)
 static int64_t write_whole(const struct weft__file_req *req, int fd, const char *from, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        if (is_stopped(req)) return -ECANCELED;
+        if (weft__file_is_stopped(req)) return -ECANCELED;
         int64_t n = write_at(req, fd, from + done, piece_of(bytes - done), WEFT__FILE_HERE);
         if (n < 0) return n;
         done += (size_t)n;
@@ -142,7 +132,7 @@ static int64_t load_open(struct weft__file_req *req, int fd)
     char *text = larger(NULL, 0, room);
 
     while (text) {
-        n = is_stopped(req) ? -ECANCELED
+        n = weft__file_is_stopped(req) ? -ECANCELED
                             : read_at(req, fd, text + used, piece_of(room - used), WEFT__FILE_HERE);
         if (n > 0) used += (size_t)n;
         if (used > req->bytes) n = -EFBIG;
@@ -162,7 +152,7 @@ static int64_t load_open(struct weft__file_req *req, int fd)
 
 static int64_t load(struct weft__file_req *req)
 {
-    int64_t fd = open_at(req, req->path, O_RDONLY, 0);
+    int64_t fd = weft__file_wait_open(req, req->path, O_RDONLY, 0);
     if (fd < 0) return fd;
     int64_t n = load_open(req, (int)fd);
     weft__fd_close((int)fd);
@@ -171,7 +161,7 @@ static int64_t load(struct weft__file_req *req)
 
 static int64_t store_in_place(const struct weft__file_req *req)
 {
-    int64_t fd = open_at(req, req->path, O_WRONLY | O_CREAT | O_TRUNC, req->mode);
+    int64_t fd = weft__file_wait_open(req, req->path, O_WRONLY | O_CREAT | O_TRUNC, req->mode);
     if (fd < 0) return fd;
     int64_t r = write_whole(req, (int)fd, req->from, req->bytes);
     weft__fd_close((int)fd);
@@ -229,7 +219,7 @@ static int64_t copy_open(const struct weft__file_req *req, int from, int to)
     int64_t n;
 
     for (;;) {
-        n = is_stopped(req) ? -ECANCELED : copy_piece(req, from, to, &buffer);
+        n = weft__file_is_stopped(req) ? -ECANCELED : copy_piece(req, from, to, &buffer);
         if (n == 0 && all == 0 && !buffer) {
             buffer = weft__alloc(PIECE_BYTES);
             if (buffer) continue;
@@ -252,7 +242,7 @@ static int64_t copy_begins(int to, const struct stat *from, const struct stat *a
 static int64_t copy_to(const struct weft__file_req *req, int from, const struct stat *like)
 {
     struct stat about;
-    int64_t to = open_at(req, req->other, O_WRONLY | O_CREAT, like->st_mode & 0777);
+    int64_t to = weft__file_wait_open(req, req->other, O_WRONLY | O_CREAT, like->st_mode & 0777);
     if (to < 0) return to;
     int64_t n = ANSWER(fstat((int)to, &about));
     if (n == 0) n = copy_begins((int)to, like, &about);
@@ -266,7 +256,7 @@ static int64_t copy_to(const struct weft__file_req *req, int from, const struct 
 static int64_t copy(const struct weft__file_req *req)
 {
     struct stat about;
-    int64_t from = open_at(req, req->path, O_RDONLY, 0);
+    int64_t from = weft__file_wait_open(req, req->path, O_RDONLY, 0);
     if (from < 0) return from;
     int64_t n = ANSWER(fstat((int)from, &about));
     if (n == 0 && S_ISDIR(about.st_mode)) n = -EISDIR;
@@ -283,7 +273,7 @@ int64_t weft__file_do(struct weft__file_req *req)
     if (r < 0) return r;
     switch (req->op) {
     case WEFT__FILE_OPEN:
-        return open_at(req, req->path, req->flags, req->mode);
+        return weft__file_wait_open(req, req->path, req->flags, req->mode);
     case WEFT__FILE_TEMP:
         return temp_in(req);
     case WEFT__FILE_READ:

@@ -66,6 +66,11 @@ struct weft__file_req {
                              and nothing is left behind */
 };
 
+static inline bool weft__file_is_stopped(const struct weft__file_req *req)
+{
+    return load_relaxed(&req->stopped); /* relaxed: a request to stop, nothing hangs on it */
+}
+
 /* Do it. Blocks: yes. */
 int64_t weft__file_do(struct weft__file_req *req);
 

@@ -27,11 +27,6 @@
 /* What a terminal takes at once if it says that it takes something (sys/stdio.c). */
 #define TERMINAL_BYTES 256
 
-static bool is_stopped(const struct weft__file_req *req)
-{
-    return load_relaxed(&req->stopped); /* relaxed: a request to stop, nothing hangs on it */
-}
-
 /* ---- opening ---- */
 
 static void pause_for(unsigned round)
@@ -76,7 +71,7 @@ static int64_t await_writer(const struct weft__file_req *req, int fd)
     int64_t r = weft__pipe_open(scratch);
     if (r < 0) return r;
     for (unsigned round = 0; (r = weft__pipe_is_joined(fd, scratch)) == -EAGAIN; round++) {
-        if (is_stopped(req)) {
+        if (weft__file_is_stopped(req)) {
             r = -ECANCELED;
             break;
         }
@@ -107,7 +102,7 @@ static int64_t open_to_write(const struct weft__file_req *req, const char *path,
         int64_t fd = open_now(path, flags | O_NONBLOCK, mode);
         if (fd >= 0) return opened(fd);
         if (fd != -ENXIO || !is_fifo(path)) return fd;
-        if (is_stopped(req)) return -ECANCELED;
+        if (weft__file_is_stopped(req)) return -ECANCELED;
         pause_for(round);
     }
 }
@@ -135,7 +130,7 @@ static int64_t await_ready(const struct weft__file_req *req, int fd, short event
     struct pollfd look = {.fd = fd, .events = events};
     if (fcntl(fd, F_GETFL) & O_NONBLOCK) return 0;
     for (;;) {
-        if (is_stopped(req)) return -ECANCELED;
+        if (weft__file_is_stopped(req)) return -ECANCELED;
         int r = poll(&look, 1, LOOK_MS);
         if (r > 0 || (r < 0 && errno != EINTR)) return 0;
     }
