@@ -9,33 +9,13 @@
 #include "death.h"
 #include "sched/sched.h"
 #include "sys/event.h"
+#include "on_uring.h"
 #include "town.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static weft_rt *on_uring(int workers)
-{
-    weft_rt *rt;
-    const char *why;
-    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers, .driver = WEFT_DRIVER_IO_URING}, &rt));
-    if (strcmp(weft_rt_driver(rt, &why), "io_uring") != 0) {
-        static char reason[128];
-        snprintf(reason, sizeof reason, "%s", why);
-        ASSERT_OK(weft_rt_stop(rt, -1));
-        TEST_SKIP("%s", reason);
-    }
-    (void)weft_rt_enter(rt);
-    return rt;
-}
-
-static void stops(weft_rt *rt)
-{
-    (void)weft_rt_enter(NULL);
-    ASSERT_OK(weft_rt_stop(rt, -1));
-}
 
 static struct weft__uring_slot *more_of(weft_stream *stream)
 {

@@ -4,32 +4,11 @@
  * that is closed is answered; in a select nothing is left to be sent later; who writes on waits once. On one worker, which polls everybody, so that what comes before what is known.
  */
 #include "base/fault.h"
-#include "crew.h"
+#include "on_uring.h"
 #include "town.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
-
-static weft_rt *on_uring(void)
-{
-    weft_rt *rt;
-    const char *why;
-    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = WEFT_DRIVER_IO_URING}, &rt));
-    if (strcmp(weft_rt_driver(rt, &why), "io_uring") != 0) {
-        static char reason[128];
-        snprintf(reason, sizeof reason, "%s", why);
-        ASSERT_OK(weft_rt_stop(rt, -1));
-        TEST_SKIP("%s", reason);
-    }
-    (void)weft_rt_enter(rt);
-    return rt;
-}
-
-static void stops(weft_rt *rt)
-{
-    (void)weft_rt_enter(NULL);
-    ASSERT_OK(weft_rt_stop(rt, -1));
-}
 
 /* One end is the runtime's, the other is not. */
 static int pair_with(weft_stream **ours)
@@ -104,7 +83,7 @@ static int all_say(struct word *words)
 
 TEST(send_of_many_is_one_call)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     struct word words[SPEAKERS] = {{.said = 0}};
     int ears[SPEAKERS];
     int entered = 0;
@@ -137,7 +116,7 @@ static int goes_on(struct word *w)
 
 TEST(send_behind_a_send_is_a_call)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     struct word w = {.said = 1};
     int calls = 0;
     int ear = pair_with(&w.stream);
@@ -176,7 +155,7 @@ static int chooses(struct choice *c)
 
 TEST(send_in_a_select_is_made_on_the_spot)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     struct choice c = {.said = 0};
     ssize_t heard = 0;
     int r = 1;
@@ -210,7 +189,7 @@ static int cancels_it(struct word *w, bool stackless)
 TEST(send_that_is_given_up_was_not_made)
 {
     for (int stackless = 0; stackless < 2; stackless++) {
-        weft_rt *rt = on_uring();
+        weft_rt *rt = on_uring(1);
         struct word w = {.said = 1};
         int r = 1;
         int ear = pair_with(&w.stream);
@@ -240,7 +219,7 @@ static int closes_it(struct word *w)
 
 TEST(send_that_is_closed_was_not_made)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     struct word w = {.said = 1};
     int r = 1;
     int ear = pair_with(&w.stream);
@@ -273,7 +252,7 @@ static int closes_half(struct word *w)
 
 TEST(send_of_a_half_that_is_closed_is_made)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     struct word w = {.said = 1};
     int r = 1;
     int ear = pair_with(&w.stream);
@@ -300,7 +279,7 @@ static int fills(weft_stream *s)
 /* It waits for room, again and again. */
 TEST(send_waits_for_room)
 {
-    weft_rt *rt = on_uring();
+    weft_rt *rt = on_uring(1);
     weft_stream *s;
     int r = 1;
     int ear = pair_with(&s);

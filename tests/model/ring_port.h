@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
  * ring_port - a port on io_uring and its worker, for model tests: the kernel is ring_kernel.h, the sleep
- * is the real one. Behind the driver's sources.
+ * is the real one, and so are the backend, the driver, its slots and operations. The first that a test includes.
  */
 #ifndef MODEL_RING_PORT_H
 #define MODEL_RING_PORT_H
 
+#define WEFT__EVENTS_MAX 8
+#include "limits.h"
+#undef WEFT__URING_BUFFERS
+#define WEFT__URING_BUFFERS 4
+
+static int signal_event(int fd);
+#define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
+
+#include "leaf.h"
+
+#include "driver/driver.h"
+#include "driver/files.h"
+#undef WEFT__PORT_FIRST
+#define WEFT__PORT_FIRST 1 /* a chunk of one: two slots are two chunks */
+
+#include "driver/uring.h"
+
 #include "ring_kernel.h"
+
+#include "driver/driver.c"
+#include "driver/op.c"
+#include "driver/slot.c"
+#include "driver/take.c"
+#include "driver/uring.c"
+#include "driver/uring_ask.c"
+#include "driver/uring_fetched.c"
+#include "driver/uring_send.c"
 #include "sched/park.c"
 
 static struct weft__driver driver;

@@ -8,22 +8,7 @@
  * The backend, the driver, its slots, operations and a worker's sleep are the real ones; the kernel
  * is ring_kernel.h. Verbs have broken twins, in a table of verbs of this test.
  */
-#define WEFT__EVENTS_MAX 8
-#include "limits.h"
-#undef WEFT__URING_BUFFERS
-#define WEFT__URING_BUFFERS 4
-
-static int signal_event(int fd);
-#define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
-
-#include "leaf.h"
-
-#include "driver/driver.h"
-#include "driver/files.h"
-#undef WEFT__PORT_FIRST
-#define WEFT__PORT_FIRST 1 /* a chunk of one: two slots are two chunks */
-
-#include "driver/uring.h"
+#include "ring_port.h"
 
 enum {
     HONEST,
@@ -35,18 +20,6 @@ enum {
     LETS_GO_BLINDLY,       /* the fd is closed, so the kernel has nothing of it */
     KEEPS_THE_ANSWER,      /* fetched in the sleeper's place, and never delivered */
 };
-
-#include "ring_kernel.h"
-
-#include "driver/driver.c"
-#include "driver/op.c"
-#include "driver/slot.c"
-#include "driver/take.c"
-#include "driver/uring.c"
-#include "driver/uring_ask.c"
-#include "driver/uring_fetched.c"
-#include "driver/uring_send.c"
-#include "ring_port.h"
 
 /* ---- broken twins of the verbs ---- */
 

@@ -7,22 +7,7 @@
  * The backend, the driver, its slots and operations are the real ones; the kernel is ring_kernel.h.
  * The unsend has broken twins.
  */
-#define WEFT__EVENTS_MAX 8
-#include "limits.h"
-#undef WEFT__URING_BUFFERS
-#define WEFT__URING_BUFFERS 4
-
-static int signal_event(int fd);
-#define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
-
-#include "leaf.h"
-
-#include "driver/driver.h"
-#include "driver/files.h"
-#undef WEFT__PORT_FIRST
-#define WEFT__PORT_FIRST 1
-
-#include "driver/uring.h"
+#include "ring_port.h"
 
 enum {
     HONEST,
@@ -31,19 +16,6 @@ enum {
     STAYS_UNREADY,   /* taken back, and the next one waits for an event that does not come */
     LEARNS_TOO_LATE, /* it found no room: so there is none */
 };
-
-#include "ring_kernel.h"
-
-#include "driver/driver.c"
-#include "driver/op.c"
-#include "driver/slot.c"
-#include "driver/take.c"
-#include "driver/uring.c"
-#include "driver/uring_ask.c"
-#include "driver/uring_fetched.c"
-#include "driver/uring_send.c"
-
-#include "ring_port.h"
 
 static struct weft__fdslot room_for_slot;
 static struct weft__fdslot *slot;
