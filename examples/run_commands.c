@@ -18,7 +18,7 @@
 
 #define SAID_MOST (16 << 20) /* bytes that one may say on each of its outputs */
 
-              struct command {
+struct command {
     const char *text;
     int r; /* 0, or why there is no end of it to tell */
     weft_proc_output all;

@@ -55,11 +55,11 @@ WEFT_API int weft_lane_new(weft_rt *rt, const char *name, unsigned threads, weft
 WEFT_API void weft_lane_free(weft_lane *lane);
 
 typedef struct weft_blocking_opts {
-    weft_lane *lane; /* NULL: the common one */
+    weft_lane *lane WEFT__ZERO; /* NULL: the common one */
     void (*dispose)(void *arg,
-                    int64_t ret); /* the job is given its first argument; NULL: it borrows */
-    weft_rt *rt;                  /* NULL: the lane's, else the current one */
-    const char *name; /* for messages; borrowed while the job runs. NULL: the function's */
+                    int64_t ret) WEFT__ZERO; /* the job is given its first argument; NULL: it borrows */
+    weft_rt *rt WEFT__ZERO;                  /* NULL: the lane's, else the current one */
+    const char *name WEFT__ZERO; /* for messages; borrowed while the job runs. NULL: the function's */
 } weft_blocking_opts;
 
 struct weft_blocking {

@@ -115,7 +115,8 @@ struct weft_send {
     void *weft__spare WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_send_poll;
-WEFT_API int weft__send(weft_chan *chan, const void *msg);
+WEFT__CALLED(int, weft__send, weft_send, (weft_chan *chan, const void *msg), weft__f.chan = chan,
+             weft__f.msg = msg)
 WEFT_API int weft__try_send(weft_chan *chan, const void *msg);
 #define WEFT__PROBES_weft_send ~, WEFT__ARM_PROBES
 
@@ -133,7 +134,8 @@ struct weft_recv {
     void *weft__spare WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_recv_poll;
-WEFT_API int weft__recv(weft_chan *chan, void *into);
+WEFT__CALLED(int, weft__recv, weft_recv, (weft_chan *chan, void *into), weft__f.chan = chan,
+             weft__f.into = into)
 WEFT_API int weft__try_recv(weft_chan *chan, void *into);
 #define WEFT__PROBES_weft_recv ~, WEFT__ARM_PROBES
 
@@ -148,7 +150,8 @@ struct weft_recv_many {
     void *weft__spare WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_recv_many_poll;
-WEFT_API ssize_t weft__recv_many(weft_chan *chan, void *into, size_t max);
+WEFT__CALLED(ssize_t, weft__recv_many, weft_recv_many, (weft_chan *chan, void *into, size_t max),
+             weft__f.chan = chan, weft__f.into = into, weft__f.max = max)
 #define WEFT__PROBES_weft_recv_many ~, WEFT__ARM_PROBES
 
 /* ---- permits: first a place, then the message --------------------------------------------------------------------------------
@@ -224,7 +227,9 @@ static inline const void *weft__msg(void *of, const void *msg)
     (void)of;
     return msg;
 }
-#define WEFT__MSG(chan, msg)  weft__msg((chan)->weft_of, msg)
+/* A null pointer of that type: the member itself is not read here either, the channel may be none yet (weft_watch_new), or NULL. */
+#define WEFT__OF(chan)        static_cast<decltype((chan)->weft_of)>(nullptr)
+#define WEFT__MSG(chan, msg)  weft__msg(WEFT__OF(chan), msg)
 #define WEFT__MSG_BYTES(into) sizeof(*(*(into))->weft_of)
 #endif
 

@@ -78,10 +78,10 @@ WEFT_API int weft__length_encode(const weft_codec *codec, const char *data, size
 /* ---- operations --------------------------------------------------------------------------------------------------------------
  *
  * weft_decode(buf, codec, &item): the next item, borrowed until the next read of the buffer. Borrows the codec. Returns 1; 0 at the end; -EMSGSIZE: it
- * is larger than the limit, and was not consumed; what the codec says; else as weft_read.
+ * is larger than the limit, and was not consumed; what the codec says; -EINVAL for NULL, and if it says what cannot be (nothing used, or more than there is); else as weft_read.
  *
  * weft_encode(buf, codec, data, len): put an item into the buffer, as a whole, waiting for room; weft_flush sends it. Borrows all. Returns 0; -EMSGSIZE:
- * it is larger than the limit, than its length's bytes can say, or than the caller's room; -ENOMEM; what the codec says; else as weft_write. */
+ * it is larger than the limit, than its length's bytes can say, or than the caller's room; -ENOMEM; what the codec says; -EINVAL as above; else as weft_write. */
 struct weft_decode {
     WEFT_FRAME(int);
     weft_buf *buf;

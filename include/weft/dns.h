@@ -47,7 +47,7 @@ typedef struct weft_resolve_opts {
 
 /* weft_resolve(host, service, opts, &list): all addresses of a host, best first. `service`: a port or a name; NULL: port 0. `opts`: NULL is none. Gives a list, for
  * weft_free. Borrows the rest.
- * Returns 0; -ENOENT: no such name, or no address of that family; -EPROTONOSUPPORT: no such service; -EAGAIN: nobody answers now, or no thread could
+ * Returns 0; -ENOENT: no such name, or no address of that family; -EPROTONOSUPPORT: no such service or port; -EAGAIN: nobody answers now, or no thread could
  * be started; -EIO: a name server says that it cannot; -EAFNOSUPPORT; -ENAMETOOLONG; -ENOMEM; -ECANCELED, -ETIME; -ESHUTDOWN; -ECHILD; -EINVAL: no host, or none
  * that could be one; -EDEADLK in a stackless poll (call form); and what the system says, for the rest. */
 struct weft_resolve {

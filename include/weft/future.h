@@ -357,6 +357,22 @@ WEFT_API weft_poll weft__poll_stop(weft_pollfn *poll, void *frame, weft_cx *cx);
  * Returns 0; -EDEADLK inside a poll: then the frame was not polled. */
 WEFT_API int weft__run(weft_pollfn *poll, void *frame);
 
+/* A call form that becomes part of its caller, with its frame on the caller's stack: behind a wait there is a return less. On a stack that was left and come back to, the
+ * processor predicts each of them wrongly, and one is a quarter of a hand-over between fibers. `call`: its name; what follows `params` sets the frame's arguments. */
+#ifdef __cplusplus
+#define WEFT__NO_FRAME {}
+#else
+#define WEFT__NO_FRAME {0}
+#endif
+#define WEFT__CALLED(type, call, name, params, ...)                                                \
+    static inline type call params                                                                 \
+    {                                                                                              \
+        struct name weft__f = WEFT__NO_FRAME;                                                      \
+        __VA_ARGS__;                                                                               \
+        int weft__r = weft__run(name##_poll, &weft__f);                                            \
+        return weft__r < 0 ? weft__r : weft__f.ret;                                                \
+    }
+
 /* ---- await chains --------------------------------------------------------------------------------------------------
  *
  * Given a frame that is suspended and its poll function (of a task: both are known from its site), the walk is

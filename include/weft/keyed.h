@@ -194,8 +194,9 @@ template <class K> static inline const void *weft__key(K *, const K *key)
 {
     return key;
 }
-#define WEFT__KEY(keyed, key)      weft__key((keyed)->weft_key, key)
-#define WEFT__KEY_INTO(keyed, key) weft__result((keyed)->weft_key, key)
+#define WEFT__KEY_OF(keyed)        static_cast<decltype((keyed)->weft_key)>(nullptr)
+#define WEFT__KEY(keyed, key)      weft__key(WEFT__KEY_OF(keyed), key)
+#define WEFT__KEY_INTO(keyed, key) weft__result(WEFT__KEY_OF(keyed), key)
 #define WEFT__KEYED_GO_(n, replaces, opts, keyed, key, ...)                                        \
     __extension__({                                                                                \
         static_assert(weft__set_takes<std::remove_pointer<decltype((keyed)->weft_of)>::type,       \

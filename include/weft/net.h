@@ -60,7 +60,8 @@ typedef struct weft_net_opts {
 
 /* Listen. Gives a listener. Never waits. Context: anywhere.
  * Returns 0; -EINVAL: no address, or into is NULL; -EADDRINUSE; -EADDRNOTAVAIL; -EACCES; -EMFILE, -ENFILE, -ENOMEM; -ENXIO: there is no runtime;
- * -ESHUTDOWN; -ECHILD. A path that exists is -EADDRINUSE, also if nobody listens there any more: unlink it before. */
+ * -ESHUTDOWN; -ECHILD. A path that exists is -EADDRINUSE, also if nobody listens there any more: unlink it before. With the driver io_uring so is, for a
+ * moment, the address of a listener that was just closed: the kernel has it until the worker that waited there comes by. */
 WEFT_API int weft_tcp_listen(const char *address, weft_listener **into);
 WEFT_API int weft_unix_listen(const char *path, weft_listener **into);
 
@@ -93,8 +94,9 @@ struct weft_accept {
     void *weft__pause[6] WEFT__ZERO; /* a sleep, while there are no descriptors */
 };
 WEFT_API weft_pollfn weft_accept_poll;
-WEFT_API int weft__accept(weft_listener *listener, weft_stream **into)
-    __attribute__((warn_unused_result));
+__attribute__((warn_unused_result)) WEFT__CALLED(int, weft__accept, weft_accept,
+                                                 (weft_listener *listener, weft_stream **into),
+                                                 weft__f.listener = listener, weft__f.into = into)
 #define weft_accept(listener, into) (WEFT__CALL_FORM("weft_accept()"), weft__accept(listener, into))
 #define WEFT__PROBES_weft_accept    ~, WEFT__ARM_PROBES
 

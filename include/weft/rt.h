@@ -30,7 +30,7 @@ typedef enum weft_files_way {
 
 /* All that a runtime can be told. Zero means the default. The environment variable of the comment has the last word, over the program's too; docs/OPTIONS.md is a table of all. */
 typedef struct weft_rt_opts {
-    int workers;                               /* WEFT_WORKERS: threads; default: usable CPUs. -1: current-thread */
+    int workers;                               /* WEFT_WORKERS: threads; default: usable CPUs. -1: current-thread, whatever the variable says */
     const char *name;                          /* WEFT_NAME: of threads, in front of a number; 1 to 9 bytes; default "weft" */
     size_t thread_stack_bytes;                 /* WEFT_THREAD_STACK: of worker threads; default: the system's */
     size_t stack_bytes;                        /* WEFT_STACK: of fibers; default 256 KiB */
@@ -40,7 +40,8 @@ typedef struct weft_rt_opts {
     unsigned spin_us;                          /* WEFT_SPIN: longest search before a worker sleeps; default 20 */
     uint64_t seed;                             /* WEFT_SEED: of all randomness; default: from the clock */
     bool make_default;                         /* the process's default runtime, for threads that entered none; no variable: the program knows which of its own it means */
-    void (*on_thread_start)(weft_rt *, unsigned worker); /* once all threads are there: a build that fails calls nobody */
+    /* Once all threads are there: a build that fails calls nobody. It may spawn; what waits is refused with -EDEADLK, here as in all that a worker calls. */
+    void (*on_thread_start)(weft_rt *, unsigned worker);
     void (*on_thread_stop)(weft_rt *, unsigned worker); /* a plain thread by then: it spawns nothing here */
     int monitor_us;                            /* WEFT_MONITOR: between two looks for polls that do not end; default 5000. -1: nobody looks */
     unsigned schedtrace_ms;                    /* WEFT_SCHEDTRACE: between two lines about the scheduler on stderr; default: none */
@@ -71,8 +72,10 @@ WEFT_API int weft_rt_new(const weft_rt_opts *opts, weft_rt **into);
  * Failures that nobody read were reported once for each place that spawns; how many more there were is told here, on stderr.
  * Threads that have entered it leave it before; one that sleeps in it meanwhile is not waited for: it sleeps on to its end, and has then left it.
  * Handles, references and kept wakers of its tasks stay good: the tasks have ended, and the memory of those goes with the last of them.
- * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks,
- * also from inside a turn of another runtime that such a task makes; -EBUSY: its tasks have ended, but another thread is inside weft_rt_turn: call stop again; -ECHILD in the child of a fork. */
+ * The calling thread has left it by then, if it had entered it.
+ * Returns 0; -ETIME: some did not stop; their names went to stderr, the runtime is still there, and stop may be called again; -EDEADLK from one of its tasks or blocking jobs,
+ * also from inside a turn of another runtime that such a task makes; -EBUSY: its tasks have ended, but another thread is inside weft_rt_turn: call stop again; or another
+ * thread stops it; -EINVAL, with a line on stderr: there is no such runtime, or no more; -ECHILD in the child of a fork. */
 WEFT_API int weft_rt_stop(weft_rt *rt, int64_t timeout_ns);
 
 /* The runtime of spawns on this thread from now on; NULL: none. Gives back what it was before. */

@@ -58,7 +58,7 @@ typedef struct weft_set {
  *
  * Start a task as weft_go or weft_spawn do, as a member. Arguments are evaluated when there is a place, not before.
  * Context: anywhere; the first two are calls of fibers and threads. A frame is larger by 80 bytes than that of a plain spawn.
- * Returns 0; -EAGAIN as said; -ENOMEM, -ENXIO (no runtime), -ESHUTDOWN (it stops), -EINVAL (options that contradict each
+ * Returns 0; -EAGAIN as said; -ENOMEM, -ENXIO (no runtime), -ESHUTDOWN (it stops), -ECHILD (it stayed with the parent of a fork), -EINVAL (options that contradict each
  * other): nothing was started, and a permit is spent all the same; -ECANCELED, -ETIME, -EDEADLK as any wait. */
 
 /* weft_set_reserve(set): a place, waiting while there is none; first come, first served. For stackless tasks, which then spend it:
@@ -364,7 +364,7 @@ static inline size_t weft__result_bytes(decltype(nullptr))
 {
     return 0;
 }
-#define WEFT__RESULT(set, into)  weft__result((set)->weft_of, into)
+#define WEFT__RESULT(set, into)  weft__result(WEFT__OF(set), into)
 #define WEFT__RESULT_BYTES(into) weft__result_bytes(into)
 
 /* Is R the result of a set of `Of *`? */

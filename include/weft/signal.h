@@ -11,7 +11,8 @@
  * SIGTERM no longer cancel WEFT_MAIN's function. When the last one is closed, all is as it was before. Signals are coalesced, by the
  * kernel and here: several that come before anybody looks are one. Any number may be open for the same signal, and each hears of it.
  * Not for signals that a fault of the program raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS). SIGPIPE kills nobody who writes by
- * weft (stream.h). For the end of children: weft_proc_wait. In the child of a fork signals do what they do by default.
+ * weft (stream.h). For the end of children: weft_proc_wait. In the child of a fork signals do what they do by default,
+ * until it opens some of its own.
  */
 #ifndef WEFT_SIGNAL_H
 #define WEFT_SIGNAL_H

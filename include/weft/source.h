@@ -81,7 +81,8 @@ WEFT_API int weft__pull(int kind, void *from, void *into, size_t bytes);
 /* ---- sources over what there is -------------------------------------------------------------------------------------------------
  *
  * weft_from(from): whatever weft_pull takes. weft_from_generator(frame, fn): one that weft_start has made ready to begin (future.h); left early, it is
- * settled as any generator is. */
+ * settled as any generator is. Told to stop while it makes an item it comes to its end by that, as all functions do: behind a pull that was given up, or lost in a weft_merge, or was
+ * late in a weft_within or weft_chunks, there is nothing more to come of it. */
 struct weft_from {
     weft_source source;
     struct weft_pull weft__pull;
@@ -160,7 +161,7 @@ struct weft_merge {
     void *late;
     uint64_t weft__begun; /* a bit for each: asked for an item */
     uint64_t weft__ended;
-    uint64_t weft__late; /* there is one in `late` */
+    uint64_t weft__late; /* there is one in `late`, or an error in its `ret` */
     uint32_t weft__next; /* whose turn it is */
     int weft__won;
 };
@@ -170,7 +171,8 @@ WEFT_API void weft__merge_init(struct weft_merge *source, weft_source *const *of
 
 /* weft_chunks(of, max, ns): up to `max` items at once, into an array; the answer is how many. A chunk is complete when it is full, when `ns` have passed since its
  * first item (WEFT_FOREVER: never mind), at the end, at an error, which is the next answer, and when the pull is told to stop: it is never lost. Of items that are
- * borrowed until the next pull (lines: incoming.h) there are no chunks: -EINVAL. */
+ * borrowed until the next pull (lines: incoming.h) there are no chunks: -EINVAL. Around chunks stand weft_take (so many chunks), weft_within and weft_throttle; to the others, which
+ * have room for one item, they are -EINVAL. */
 struct weft_chunks {
     weft_source source;
     weft_source *of;
@@ -335,7 +337,7 @@ template <> struct weft__pull_kind_of<weft_interval> {
 };
 template <class F, class T> static inline int weft__pull_cpp(F *from, T *into)
 {
-    return weft__pull(weft__pull_kind_of<F>::kind, from, weft__result(from->weft_of, into),
+    return weft__pull(weft__pull_kind_of<F>::kind, from, weft__result(WEFT__OF(from), into),
                       sizeof(T));
 }
 template <class T> static inline int weft__pull_cpp(weft_source *from, T *into)

@@ -146,20 +146,28 @@ WEFT_API weft_pollfn weft_write_all_poll;
 WEFT_API weft_pollfn weft_writev_all_poll;
 WEFT_API weft_pollfn weft_shutdown_poll;
 
-WEFT_API ssize_t weft__read(weft_stream *stream, void *buf, size_t len)
-    __attribute__((warn_unused_result));
+__attribute__((warn_unused_result)) WEFT__CALLED(ssize_t, weft__read, weft_read,
+                                                 (weft_stream *stream, void *buf, size_t len),
+                                                 weft__f.stream = stream, weft__f.buf = buf,
+                                                 weft__f.len = len)
 WEFT_API ssize_t weft__stream_peek(weft_stream *stream, void *buf, size_t len)
     __attribute__((warn_unused_result));
 WEFT_API ssize_t weft__readv(weft_stream *stream, const struct iovec *iov, int count)
     __attribute__((warn_unused_result));
-WEFT_API ssize_t weft__read_exact(weft_stream *stream, void *buf, size_t len)
-    __attribute__((warn_unused_result));
-WEFT_API ssize_t weft__write(weft_stream *stream, const void *buf, size_t len)
-    __attribute__((warn_unused_result));
+__attribute__((warn_unused_result)) WEFT__CALLED(ssize_t, weft__read_exact, weft_read_exact,
+                                                 (weft_stream *stream, void *buf, size_t len),
+                                                 weft__f.stream = stream, weft__f.buf = buf,
+                                                 weft__f.len = len)
+__attribute__((warn_unused_result)) WEFT__CALLED(ssize_t, weft__write, weft_write,
+                                                 (weft_stream *stream, const void *buf, size_t len),
+                                                 weft__f.stream = stream, weft__f.buf = buf,
+                                                 weft__f.len = len)
 WEFT_API ssize_t weft__writev(weft_stream *stream, const struct iovec *iov, int count)
     __attribute__((warn_unused_result));
-WEFT_API ssize_t weft__write_all(weft_stream *stream, const void *buf, size_t len)
-    __attribute__((warn_unused_result));
+__attribute__((warn_unused_result)) WEFT__CALLED(ssize_t, weft__write_all, weft_write_all,
+                                                 (weft_stream *stream, const void *buf, size_t len),
+                                                 weft__f.stream = stream, weft__f.buf = buf,
+                                                 weft__f.len = len)
 WEFT_API ssize_t weft__writev_all(weft_stream *stream, const struct iovec *iov, int count)
     __attribute__((warn_unused_result));
 WEFT_API int weft__shutdown(weft_stream *stream);

@@ -43,7 +43,6 @@ WEFT_API void weft__sem_done(weft_sem *sem, const char *caller);
  * tasks. Cancel-safe: yes.
  * Returns 0; -EPIPE once closed; -ECANCELED, -ETIME; -EINVAL for NULL, for none and for more than WEFT_SEM_MAX; -EDEADLK in a
  * stackless poll. */
-WEFT_API int weft__sem_acquire(weft_sem *sem, uint64_t permits) __attribute__((warn_unused_result));
 struct weft_sem_acquire {
     WEFT_FRAME(int);
     weft_sem *sem;
@@ -51,6 +50,9 @@ struct weft_sem_acquire {
     void *weft__waiter[3] WEFT__ZERO; /* in the semaphore's list while it waits */
 };
 WEFT_API weft_pollfn weft_sem_acquire_poll;
+__attribute__((warn_unused_result)) WEFT__CALLED(int, weft__sem_acquire, weft_sem_acquire,
+                                                 (weft_sem *sem, uint64_t permits),
+                                                 weft__f.sem = sem, weft__f.permits = permits)
 #define WEFT__PROBES_weft_sem_acquire ~, WEFT__ARM_PROBES
 #define weft_sem_acquire(sem, permits)                                                             \
     (WEFT__CALL_FORM("weft_sem_acquire()"), weft__sem_acquire(sem, permits))
@@ -100,7 +102,6 @@ WEFT_API uint32_t weft_notify_waiters(weft_notify *notify);
 
 /* Wait for a notification. Borrows notify. Cancel-safe: yes.
  * Returns 0; -ECANCELED, -ETIME; -EINVAL for NULL; -EDEADLK in a stackless poll. */
-WEFT_API int weft__notify_wait(weft_notify *notify);
 struct weft_notify_wait {
     WEFT_FRAME(int);
     weft_notify *notify;
@@ -108,6 +109,8 @@ struct weft_notify_wait {
     void *weft__one WEFT__ZERO; /* its turn came from weft_notify_one */
 };
 WEFT_API weft_pollfn weft_notify_wait_poll;
+WEFT__CALLED(int, weft__notify_wait, weft_notify_wait, (weft_notify *notify),
+             weft__f.notify = notify)
 #define WEFT__PROBES_weft_notify_wait ~, WEFT__ARM_PROBES
 #define weft_notify_wait(notify)      (WEFT__CALL_FORM("weft_notify_wait()"), weft__notify_wait(notify))
 

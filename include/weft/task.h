@@ -178,10 +178,9 @@ static inline void weft__refused(int why, void *ret, size_t bytes)
  * Returns 0; -ECHILD for a NULL task, or one of the parent's in the child of a fork; -EINVAL if `bytes` is not the result's size (of a NULL
  * `into` it does not matter);
  * -ENOMEM for a fiber that never ran, because there was no stack for it, and whose result is no signed integer (such a
- * one is -ENOMEM itself); -EDEADLK in a stackless poll. */
-WEFT_API int weft__join(weft_task *task, void *into, size_t bytes);
-
-/* weft_join(t, &x): the result of t in x, whose size is compared with that of the result.
+ * one is -ENOMEM itself); -EDEADLK in a stackless poll, and for a task that joins itself.
+ *
+ * weft_join(t, &x): the result of t in x, whose size is compared with that of the result.
  * Awaited, in order:  weft_await(f->join, weft_join, t, &f->x);
  *          by name:   weft_await(f->join, weft_join, .task = t, .into = &f->x, .bytes = sizeof(f->x));
  * In order the macro sees what `into` points at, and fills in `bytes`. Behind a name nothing can: there it is an argument
@@ -193,6 +192,8 @@ struct weft_join {
     size_t bytes WEFT__ZERO; /* of *into */
 };
 WEFT_API weft_pollfn weft_join_poll;
+WEFT__CALLED(int, weft__join, weft_join, (weft_task *task, void *into, size_t bytes),
+             weft__f.task = task, weft__f.into = into, weft__f.bytes = bytes)
 
 #ifndef __cplusplus
 #define weft_join(task, into)                                                                      \
@@ -247,7 +248,7 @@ WEFT_API bool weft_done(const weft_task *task);
 WEFT_API weft_task *weft_ref(weft_task *task);
 WEFT_API void weft_unref(weft_task *task);
 
-/* A number that no other task of the process's runtimes has while this one lives. Borrows task. */
+/* A number that no other task of its runtime has while this one lives; one of another runtime may. 0 for NULL. Borrows task. */
 WEFT_API uint64_t weft_task_id(const weft_task *task);
 WEFT_API const char *weft_task_name(const weft_task *task);
 

@@ -12,7 +12,8 @@
  *
  * The test is a fiber on a current-thread runtime with a fixed seed: all of it happens on the calling thread, and in
  * the same order each time, as long as nothing comes from other threads or from the kernel. Its clock stands, and moves
- * to the next deadline when nothing else is left to do (time.h). It is not part of weft.h.
+ * to the next deadline when nothing else is left to do (time.h). WEFT_WORKERS and WEFT_PAUSED do not change that; WEFT_SEED
+ * does the order. It is not part of weft.h.
  */
 #ifndef WEFT_TEST_H
 #define WEFT_TEST_H

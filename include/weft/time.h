@@ -78,7 +78,7 @@ struct weft_sleep {
     void *weft__timer[3] WEFT__ZERO; /* in a wheel while it sleeps */
 };
 WEFT_API weft_pollfn weft_sleep_poll;
-WEFT_API int weft__sleep(weft_time ns);
+WEFT__CALLED(int, weft__sleep, weft_sleep, (weft_time ns), weft__f.ns = ns)
 #define WEFT__PROBES_weft_sleep ~, WEFT__ARM_PROBES
 #define WEFT__KEEPS_weft_sleep  ~, 1
 #define weft_sleep(ns) (WEFT__CALL_FORM("weft_sleep()"), weft__sleep(ns))
@@ -90,7 +90,7 @@ struct weft_sleep_until {
     void *weft__timer[3] WEFT__ZERO;
 };
 WEFT_API weft_pollfn weft_sleep_until_poll;
-WEFT_API int weft__sleep_until(weft_time at);
+WEFT__CALLED(int, weft__sleep_until, weft_sleep_until, (weft_time at), weft__f.at = at)
 #define WEFT__PROBES_weft_sleep_until ~, WEFT__ARM_PROBES
 #define WEFT__KEEPS_weft_sleep_until  ~, 1
 #define weft_sleep_until(at) (WEFT__CALL_FORM("weft_sleep_until()"), weft__sleep_until(at))

@@ -15,6 +15,7 @@
 #include "base/fault.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,10 +110,21 @@ void weft__free_sized(void *memory, size_t bytes)
 
 /* ---- either ---- */
 
+/* Bytes up to which a block is malloc's and cleared here: glibc has those ready in a cache of the thread's, which calloc and posix_memalign pass by.
+ * Doubled: larger ones are cleared that may come from the kernel clear. */
+#define CACHED_MAX ((size_t)1024)
+
+static void *heap_alloc(size_t bytes)
+{
+    if (bytes > CACHED_MAX) return calloc(1, bytes);
+    void *memory = malloc(bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
 static void *heap_alloc_aligned(size_t bytes, size_t align)
 {
+    if (align <= _Alignof(max_align_t)) return heap_alloc(bytes);
     void *memory = NULL;
-    if (align < sizeof(void *)) align = sizeof(void *); /* less would be an error of posix_memalign's, and look like no memory */
     if (posix_memalign(&memory, align, bytes) != 0) return NULL;
     return memset(memory, 0, bytes);
 }
@@ -121,7 +133,7 @@ void *weft__alloc(size_t bytes)
 {
     if (weft__fault(WEFT__FAULT_ALLOC)) return NULL;
     const weft_allocator *a = replacement();
-    void *memory = a ? noted_alloc(a, bytes, sizeof(struct note)) : calloc(1, bytes);
+    void *memory = a ? noted_alloc(a, bytes, sizeof(struct note)) : heap_alloc(bytes);
     if (memory) LIVE_ADD(1);
     return memory;
 }

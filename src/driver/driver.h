@@ -129,6 +129,7 @@ enum weft__home {
     WEFT__HOME_NOBODY,
     WEFT__HOME_ANOTHER,
     WEFT__HOME_SELF, /* this thread */
+    WEFT__HOME_SOON, /* this thread, and the polls before it comes by are short ones */
 };
 
 struct weft__driver {

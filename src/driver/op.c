@@ -4,14 +4,6 @@
  */
 #include "driver/op.h"
 
-weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
-                         const struct weft__op_kind *kind, weft_cx *cx)
-{
-    op->waits = weft__fdslot_wait(slot, kind->side, kind->bits, &op->waiter, cx->waker);
-    if (op->waits) weft__driver_arm(slot, kind->side, kind->bits);
-    return op->waits ? WEFT_PENDING : WEFT_READY;
-}
-
 weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op)
 {
     uint32_t as = op->as;

@@ -86,8 +86,14 @@ static inline int weft__op_begins(struct weft__fdslot *slot, struct weft__op *op
 }
 
 /* Nothing is there. PENDING: it waits. READY: it is to try again. */
-weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
-                         const struct weft__op_kind *kind, weft_cx *cx);
+static inline weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
+                                       const struct weft__op_kind *kind, weft_cx *cx)
+{
+    op->waits = weft__fdslot_wait(slot, kind->side, kind->bits, &op->waiter, cx->waker);
+    if (!op->waits) return WEFT_READY;
+    weft__driver_arm(slot, kind->side, kind->bits);
+    return WEFT_PENDING;
+}
 
 /* A look that found nothing leaves no trace. */
 weft_poll weft__op_withdraws(struct weft__fdslot *slot, struct weft__op *op);

@@ -55,8 +55,12 @@ static inline ssize_t weft__take_send(struct weft__fdslot *slot, const void *fro
 }
 
 /* EPOLL* or POLL*, which are the same, as bits of a slot's word. */
+_Static_assert(EPOLLIN == WEFT__READY_READ && EPOLLOUT >> 1 == WEFT__READY_WRITE,
+               "what most events are made of needs no look at each bit");
 static inline uint64_t weft__ready_of(uint32_t events)
 {
+    if (!(events & ~(uint32_t)(EPOLLIN | EPOLLOUT)))
+        return (events & EPOLLIN) | (events & EPOLLOUT) >> 1;
     uint64_t bits = 0;
     if (events & (EPOLLIN | EPOLLERR)) bits |= WEFT__READY_READ;
     if (events & (EPOLLOUT | EPOLLERR)) bits |= WEFT__READY_WRITE;

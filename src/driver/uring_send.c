@@ -13,7 +13,7 @@
  *     KERNEL -> NONE       [unsend]   the answer is fetched, by whoever gives up: it counts, as that of a call would
  * THE BUFFER is the kernel's only inside of a submit, which is made under the ring's lock. Whoever has that lock, and takes SEND out of
  * `to_submit`, has the buffer for itself.
- * ANSWERS ALONE  It waits until its worker comes by, at the tick at the latest (61 polls), as what is read does. So that who writes ten times in a row does not
+ * ANSWERS ALONE  It waits until its worker comes by, at the tick at the latest (61 polls), as what is read does; a worker whose polls have been long of late sends by calls. So that who writes ten times in a row does not
  * wait ten times, only the first send behind something that was read is noted; the others are calls.
  * WHAT IT DOES NOT TELL  Whether there is room now: it was made before the look that its taker has made, and an edge that came in between would be cleared away
  * (TICK, slot.h). So a short one leaves the side ready, and one that found no room is made again by a call.
@@ -36,13 +36,14 @@ static ssize_t take_answer(struct weft__uring_slot *us)
     return us->sent;
 }
 
-/* Holds: the ring's lock. By the worker whose port it is, and while there is one: it comes by before it sleeps. */
+/* Holds: the ring's lock. By the worker whose port it is, and while there is one: it comes by before it sleeps. Not by one whose polls are long: an answer
+ * that is ready would wait for those of sixty others. */
 static bool may_note(const struct weft__uring *u, const struct weft__uring_slot *us)
 {
     const struct weft__port *port = us->slot->port;
     if (us->closed || u->down) return false; /* its runtime may be gone */
     if (!load_relaxed(&us->heard)) return false; /* relaxed: a hint */
-    return port->driver->home(port->driver, port->index) == WEFT__HOME_SELF;
+    return port->driver->home(port->driver, port->index) == WEFT__HOME_SOON;
 }
 
 /* False: it is to be made by a call. */

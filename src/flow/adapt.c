@@ -6,6 +6,7 @@
  *     when a pull answers, nothing beneath it has begun: timers are out, the sources that lost were told to stop and have settled
  *     an item that came out of a source beneath is the answer, or is kept: none is dropped but by a filter
  *     of a source that lends its items one is never kept while that source is asked for the next: chunks refuses it, a merge has given out its late ones first
+ *     where there is room for one item, several are refused: of chunks there is no filter, map, merge, nor are there chunks
  * Those with a timer ask the source first, so that an item that is there needs no clock.
  * Threads: the poller's.
  */
@@ -31,6 +32,12 @@ static size_t bytes_of(const weft_source *of)
     return of ? of->item_bytes : 0;
 }
 
+/* There, and what it gives is one at a time. */
+static bool gives_one(const weft_source *of)
+{
+    return of && !(of->weft__probes & WEFT__SOURCE_SEVERAL);
+}
+
 /* ---- filter, map ------------------------------------------------------------------------------ */
 
 static weft_poll filter_poll(weft_source *source, void *into, weft_cx *cx)
@@ -38,7 +45,7 @@ static weft_poll filter_poll(weft_source *source, void *into, weft_cx *cx)
     struct weft_filter *f = weft__container_of(source, struct weft_filter, source);
     int r = 0;
 
-    if (!f->of || !f->fn) return answers(source, -EINVAL);
+    if (!gives_one(f->of) || !f->fn) return answers(source, -EINVAL);
     do { /* what it takes costs budget beneath, so that it yields now and then */
         if (weft__source_poll(f->of, into, cx) == WEFT_PENDING) return WEFT_PENDING;
         if (f->of->ret <= 0) return answers(source, f->of->ret);
@@ -59,7 +66,7 @@ static weft_poll map_poll(weft_source *source, void *into, weft_cx *cx)
     struct weft_map *f = weft__container_of(source, struct weft_map, source);
     int r = 0;
 
-    if (!f->of || !f->fn || !f->in || f->of->item_bytes != f->in_bytes)
+    if (!gives_one(f->of) || !f->fn || !f->in || f->of->item_bytes != f->in_bytes)
         return answers(source, -EINVAL);
     do {
         if (weft__source_poll(f->of, f->in, cx) == WEFT_PENDING) return WEFT_PENDING;
@@ -132,8 +139,8 @@ static bool merge_has_late(struct weft_merge *f, void *into)
         if (!(f->weft__late & UINT64_C(1) << i)) continue;
         f->weft__late &= ~(UINT64_C(1) << i);
         f->weft__next = (uint32_t)((i + 1) % f->count);
-        memcpy(into, late_of(f, i), f->source.item_bytes);
-        f->weft__won = 1;
+        f->weft__won = f->of[i]->ret < 0 ? f->of[i]->ret : 1;
+        if (f->weft__won > 0) memcpy(into, late_of(f, i), f->source.item_bytes);
         return true;
     }
     return false;
@@ -153,6 +160,12 @@ static bool merge_round(struct weft_merge *f, void *into, weft_cx *cx)
     return false;
 }
 
+/* An item, or an error of its own: not the answer of one that was told to stop, now or before. */
+static bool is_news(int ret)
+{
+    return ret != 0 && ret != -ECANCELED && ret != -ETIME;
+}
+
 /* Those that lost, or all of a pull that is told to stop. What they have all the same is kept; with no winner yet, the first of it is the answer. */
 static bool merge_settles(struct weft_merge *f, void *into, weft_cx *cx)
 {
@@ -161,7 +174,7 @@ static bool merge_settles(struct weft_merge *f, void *into, weft_cx *cx)
         if (!(f->weft__begun & bit)) continue;
         if (weft__source_stop(f->of[i], late_of(f, i), cx, -ECANCELED) == WEFT_PENDING) continue;
         f->weft__begun &= ~bit;
-        if (f->of[i]->ret > 0) f->weft__late |= bit;
+        if (is_news(f->of[i]->ret)) f->weft__late |= bit;
         if (f->of[i]->ret == 0) f->weft__ended |= bit;
     }
     if (f->weft__begun) return false;
@@ -179,7 +192,7 @@ static bool merge_is_sound(const struct weft_merge *f)
 {
     if (!f->of || !f->late || f->count == 0 || f->count > MERGE_MAX) return false;
     for (size_t i = 0; i < f->count; i++)
-        if (!f->of[i] || f->of[i]->item_bytes != f->source.item_bytes) return false;
+        if (!gives_one(f->of[i]) || f->of[i]->item_bytes != f->source.item_bytes) return false;
     return true;
 }
 
@@ -295,7 +308,7 @@ static void chunk_grows(struct weft_chunks *f)
 
 static bool chunks_is_sound(const struct weft_chunks *f)
 {
-    if (!f->of || f->max == 0 || f->max > INT32_MAX) return false;
+    if (!gives_one(f->of) || f->max == 0 || f->max > INT32_MAX) return false;
     return !(f->of->weft__probes & WEFT__SOURCE_LENDS); /* the second would end the first */
 }
 
@@ -325,7 +338,9 @@ static weft_poll chunks_poll(weft_source *source, void *into, weft_cx *cx)
 void weft__chunks_init(struct weft_chunks *source, weft_source *of, uint32_t max, weft_time ns)
 {
     /* it answers no look: with the first item it would have begun */
-    *source = (struct weft_chunks){.source = {.poll = chunks_poll, .item_bytes = bytes_of(of)},
+    *source = (struct weft_chunks){.source = {.poll = chunks_poll,
+                                              .item_bytes = bytes_of(of),
+                                              .weft__probes = WEFT__SOURCE_SEVERAL},
                                    .of = of,
                                    .max = max,
                                    .ns = ns};

@@ -24,9 +24,10 @@ void weft__set_lock(struct weft__set *s)
 
 /* ---- holds: the lock -------------------------------------------------------------------------- */
 
+/* One that is promised to nobody. */
 static bool has_place(const struct weft__set *s)
 {
-    return s->limit == 0 || s->running < s->limit;
+    return s->limit == 0 || s->running + s->promised < s->limit;
 }
 
 static size_t length(const struct weft__set *s)
@@ -47,7 +48,8 @@ void weft__set_hand_on(struct weft__set *s, struct weft__wake_chain *chain)
     if (s->ended_count > 0) give_turn(s, &s->takers, chain);
     while (length(s) == 0 && !weft__list_empty(&s->takers))
         give_turn(s, &s->takers, chain);
-    if (has_place(s)) give_turn(s, &s->spawners, chain);
+    for (; has_place(s) && !weft__list_empty(&s->spawners); s->promised++)
+        give_turn(s, &s->spawners, chain);
 }
 
 void weft__set_enlist(struct weft__set *s, struct weft__member *member,
@@ -124,6 +126,7 @@ static bool stop_waiting(struct weft__set_wait *w, int why, bool *had_turn)
 
     if (!why && weft__waiter_queued(&s->list, w->waiter)) return false;
     *had_turn = weft__waitlist_settle(&s->list, w->waiter);
+    if (*had_turn && w->queue == &s->spawners) s->promised--; /* it takes the place, or gives it up */
     *w->at = 0;
     return true;
 }

@@ -5,13 +5,14 @@
  * One lock guards all: those who run, those who have ended, those who wait. The wait list's own head is used only while turns are given; who
  * waits for a member hangs in `takers`, who waits for a place in `spawners`, and moves over when it is his turn.
  *     members that run + places reserved == running        ended list's length == ended_count
- *     limit == 0 or running <= limit                       running + ended_count == 0  =>  no taker without a turn
+ *     limit == 0 or running + promised <= limit            running + ended_count == 0  =>  no taker without a turn
  *
  * A MEMBER  reserved -> live [add] -> ended [member_ended] -> out [take]. It is told of by its own waker (flow/member.h). The completer's last
  * touch of the member is `ended`, and of the set the drop of its lock: so whoever takes the last member out may end the set, with its memory.
  * UNWANTED members are not put among the ended: their handle is dropped when they end.
- * TURNS  As everywhere (sync/waitlist.h) a turn is leave to look, never the thing itself: each member that ends gives one, each place that becomes
- * free gives one, and the last member that is taken out gives all takers theirs, to hear that there is nobody. Who gives up passes on.
+ * TURNS  As everywhere (sync/waitlist.h) a taker's turn is leave to look, never the thing itself: each member that ends gives one, and the last
+ * member that is taken out gives all takers theirs, to hear that there is nobody. A spawner's turn is a place that is kept for it, so that nobody
+ * passes who comes later: `promised` counts them. Who gives up passes on.
  * SWEEPS  To cancel all, or to let all go, is a walk that lets the lock go every WEFT__WAKE_BATCH. `live` is ordered by the last sweep that saw
  * the member: a sweep takes from the front, and puts back at the end, until it meets one that it has seen. New members are as if just seen.
  * STOPPING  While a join that was told to stop, or a stop, is under way, members are cancelled as they are added.
@@ -35,6 +36,7 @@ struct weft__set {
     struct weft__link spawners; /* who waits for a place */
     size_t running;
     size_t ended_count;
+    size_t promised;   /* places of spawners whose turn it is */
     uint64_t sweep;    /* the newest sweep's number */
     uint32_t stopping; /* joins and stops that have cancelled the members */
     int why;           /* with what */

@@ -12,8 +12,9 @@
 
 #include <string.h>
 
-/* In weft__probes: it answers a look without registering anything (a program's own sources do not know what a look is); its items last until the next pull only. */
-enum { WEFT__SOURCE_PROBES = 1, WEFT__SOURCE_LENDS = 2 };
+/* In weft__probes: it answers a look without registering anything (a program's own sources do not know what a look is); its items last until the next pull only;
+ * it gives several at once, into an array. */
+enum { WEFT__SOURCE_PROBES = 1, WEFT__SOURCE_LENDS = 2, WEFT__SOURCE_SEVERAL = 4 };
 
 /* One poll of a pull. */
 static inline weft_poll weft__source_poll(weft_source *source, void *into, weft_cx *cx)

@@ -127,6 +127,13 @@ struct looking {
     struct weft_decoded *found;
 };
 
+/* Is it some of what is there, and the item within? A decoder that forgets to say would else be asked for ever, or take what is not there. */
+static bool is_there(const struct weft_decoded *found, size_t len)
+{
+    return found->used > 0 && found->used <= len && found->at <= found->used &&
+           found->len <= found->used - found->at;
+}
+
 static ssize_t find_item(struct weft__seek *seek, const char *data, size_t len, bool ended)
 {
     const struct looking *l = seek->how;
@@ -134,6 +141,7 @@ static ssize_t find_item(struct weft__seek *seek, const char *data, size_t len, 
     l->found->need = 0;
     int r = l->codec->decode(l->codec, data, len, ended, l->found);
     seek->need = l->found->need;
+    if (r > 0 && !is_there(l->found, len)) return -EINVAL;
     return r > 0 ? (ssize_t)l->found->used : r;
 }
 
@@ -150,7 +158,7 @@ weft_poll weft_decode_poll(void *frame, weft_cx *cx)
     struct weft__seek seek = {.find = find_item, .how = &l};
     ssize_t got = -EINVAL;
     f->weft__at = 0;
-    if (f->buf && f->codec && f->into) {
+    if (f->buf && f->codec && f->codec->decode && f->into) {
         seek.most = most_of(f->codec);
         if (weft__buf_seek(f->buf, &f->weft__io, &seek, cx, &got) == WEFT_PENDING) {
             f->weft__at = WEFT__LEAF_WAITS;
@@ -172,6 +180,8 @@ static weft_poll encode(struct weft_encode *f, weft_cx *cx, ssize_t *ret)
 {
     struct weft_encoded around = {.head_len = 0};
     *ret = f->codec->encode(f->codec, f->data, f->len, &around);
+    bool fits = around.head_len <= sizeof(around.head) && around.tail_len <= sizeof(around.tail);
+    if (*ret >= 0 && !fits) *ret = -EINVAL;
     if (*ret < 0) return WEFT_READY;
     const weft_slice parts[] = {
         {around.head, around.head_len}, {f->data, f->len}, {around.tail, around.tail_len}};
@@ -183,7 +193,8 @@ weft_poll weft_encode_poll(void *frame, weft_cx *cx)
     struct weft_encode *f = frame;
     ssize_t answer = -EINVAL;
     f->weft__at = 0;
-    if (f->buf && f->codec && (f->data || f->len == 0) && f->len < SSIZE_MAX - AROUND &&
+    if (f->buf && f->codec && f->codec->encode && (f->data || f->len == 0) &&
+        f->len < SSIZE_MAX - AROUND &&
         encode(f, cx, &answer) == WEFT_PENDING) {
         f->weft__at = WEFT__LEAF_WAITS;
         return WEFT_PENDING;

@@ -136,10 +136,13 @@ static int begins(struct duplex *d, struct half *h, int way, struct moving *m)
     weft__waitlist_lock(&h->list);
     if (h->gone[way]) r = -EBADF;
     if (r == 0 && h->busy[way]) r = -EBUSY;
-    if (r == 0) h->busy[way] = true;
+    if (r == 0) {
+        h->busy[way] = true;
+        /* before a close can see it; relaxed: the end holds one */
+        (void)fetch_add_relaxed(&d->references, 1);
+    }
     weft__waitlist_unlock(&h->list);
     if (r < 0) return r;
-    (void)fetch_add_relaxed(&d->references, 1); /* relaxed: the end holds one */
     weft__waiter_init(&m->waiter);
     m->begun = true;
     return 0;

@@ -124,18 +124,25 @@ WRITES(write_file, WEFT__TAKE_WRITE)
 
 /* ---- one buffer of a socket ----
  *
- * What every request is made of, so the loop of op.h is written out here, with the call in it. */
+ * What every request is made of, so the loop of op.h is written out here, with the call in it: once for the table, and once for each frame that moves one buffer
+ * (weft__direct_...), where nothing is left to be passed on. */
+
+struct one {
+    char *buf;
+    size_t len;
+    size_t *done; /* by tries before */
+};
 
 static inline __attribute__((always_inline)) ssize_t recv_one(struct weft__fdslot *slot, void *arg)
 {
-    const struct moving *m = arg;
-    return weft__take_recv(slot, (char *)m->iov->iov_base + *m->done, m->iov->iov_len - *m->done);
+    const struct one *m = arg;
+    return weft__take_recv(slot, m->buf + *m->done, m->len - *m->done);
 }
 
 static inline __attribute__((always_inline)) ssize_t send_one(struct weft__fdslot *slot, void *arg)
 {
-    const struct moving *m = arg;
-    return weft__take_send(slot, (char *)m->iov->iov_base + *m->done, m->iov->iov_len - *m->done);
+    const struct one *m = arg;
+    return weft__take_send(slot, m->buf + *m->done, m->len - *m->done);
 }
 
 static const struct weft__op_kind recvs_one = KIND(READ, WEFT__USE_READER, recv_one);
@@ -143,24 +150,39 @@ static const struct weft__op_kind sends_one = KIND(WRITE, WEFT__USE_WRITER, send
 
 static inline __attribute__((always_inline)) weft_poll
 moves_one(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *kind,
-          const struct iovec *one, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
+          const struct one *one, unsigned flags, weft_cx *cx, ssize_t *ret)
 {
-    struct moving m = {.iov = one, .count = 1, .done = done};
-    struct weft__op_all all = {.want = one->iov_len, .done = done};
+    struct one m = *one;
+    struct weft__op_all all = {.want = m.len, .done = m.done};
     if (all.want == 0) return moved_nothing(ret);
     return weft__op_poll_as(weft__fdstream_slot(stream), weft__op_of(io), kind, &m,
                             flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
 }
 
-/* Where it is read by calls: on a ring it may have been fetched already. */
+#define ONE_OF(iov_, done_) (&(struct one){(iov_)->iov_base, (iov_)->iov_len, (done_)})
+
 static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
-    if (count != 1 || (flags & WEFT_IO_PEEK) ||
-        !weft__driver_always_direct(weft__fdstream_slot(stream)))
+    if (count != 1 || (flags & WEFT_IO_PEEK))
         return read_tcp_list(stream, io, iov, count, flags, cx, ret, done);
-    return moves_one(stream, io, &recvs_one, iov, flags, cx, ret, done);
+    return moves_one(stream, io, &recvs_one, ONE_OF(iov, done), flags, cx, ret);
 }
+
+#define DIRECT(name, kind, how, moved)                                                             \
+    weft_poll weft__direct_##name(struct weft_##name *f, weft_cx *cx)                              \
+    {                                                                                              \
+        size_t none __attribute__((unused)) = 0;                                                   \
+        struct one one = {(char *)(uintptr_t)f->buf, f->len, (moved)};                             \
+        weft_poll r = moves_one(f->stream, &f->weft__io, &(kind), &one, (how), cx, &f->ret);       \
+        f->weft__at = r == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;                                    \
+        return r;                                                                                  \
+    }
+
+DIRECT(read, recvs_one, 0, &none)
+DIRECT(read_exact, recvs_one, WEFT_IO_ALL, &f->done)
+DIRECT(write, sends_one, 0, &none)
+DIRECT(write_all, sends_one, WEFT_IO_ALL, &f->done)
 
 static const struct weft__op_kind writes_soon = KIND(WRITE, WEFT__USE_WRITER, tries, .soon = true);
 
@@ -190,7 +212,7 @@ static weft_poll write_socket(weft_stream *stream, struct weft_io *io, const str
     if (count != 1) return write_socket_list(stream, io, iov, count, flags, cx, ret, done);
     if (!weft__driver_always_direct(weft__fdstream_slot(stream)))
         return write_soon(stream, io, iov, flags, cx, ret, done);
-    return moves_one(stream, io, &sends_one, iov, flags, cx, ret, done);
+    return moves_one(stream, io, &sends_one, ONE_OF(iov, done), flags, cx, ret);
 }
 
 /* A peek cannot be made of a pipe: what was read is gone from it. */
@@ -252,8 +274,9 @@ static int fd_of(weft_stream *stream)
 
 /* ---- tables ---- */
 
-static const weft_stream_ops tables[] = {
-    [WEFT__FDSTREAM_TCP] = {"tcp", read_tcp, write_socket, shut_socket, close_slot, fd_of},
+const weft_stream_ops weft__fdstream_tables[] = {
+    [WEFT__FDSTREAM_TCP] = {"tcp", read_tcp_list, write_socket, shut_socket, close_slot, fd_of},
+    [WEFT__FDSTREAM_TCP_DIRECT] = {"tcp", read_tcp, write_socket, shut_socket, close_slot, fd_of},
     [WEFT__FDSTREAM_UNIX] = {"unix", read_unix, write_socket, shut_socket, close_slot, fd_of},
     [WEFT__FDSTREAM_READER] = {"pipe", read_file, cannot, shut_file, close_slot, fd_of},
     [WEFT__FDSTREAM_WRITER] = {"pipe", cannot, write_file, shut_file, close_slot, fd_of},
@@ -262,22 +285,24 @@ static const weft_stream_ops tables[] = {
 
 bool weft__fdstream_has_slot(const weft_stream *stream)
 {
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        if (stream->ops == &tables[i]) return true;
+    for (size_t i = 0; i < sizeof(weft__fdstream_tables) / sizeof(weft__fdstream_tables[0]); i++)
+        if (stream->ops == &weft__fdstream_tables[i]) return true;
     return false;
 }
 
 weft_stream *weft__fdstream_of(struct weft__fdslot *slot, enum weft__fdstream_kind kind)
 {
     weft_stream *stream = (weft_stream *)(void *)slot->face;
-    stream->ops = &tables[kind];
-    if (kind == WEFT__FDSTREAM_TCP) slot->shape = WEFT__SHAPE_STREAM;
+    bool tcp = kind == WEFT__FDSTREAM_TCP;
+    bool direct = tcp && weft__driver_always_direct(slot);
+    stream->ops = &weft__fdstream_tables[direct ? WEFT__FDSTREAM_TCP_DIRECT : kind];
+    if (tcp) slot->shape = WEFT__SHAPE_STREAM;
     return stream;
 }
 
 bool weft__fdstream_is(const weft_stream *stream, enum weft__fdstream_kind kind)
 {
-    return stream->ops == &tables[kind];
+    return stream->ops == &weft__fdstream_tables[kind];
 }
 
 int weft__fdstream_new(struct weft__port *port, int fd, enum weft__fdstream_kind kind,

@@ -18,6 +18,7 @@ enum weft__fdstream_kind {
     WEFT__FDSTREAM_READER, /* of a pipe, or a terminal: one direction alone */
     WEFT__FDSTREAM_WRITER,
     WEFT__FDSTREAM_FILE, /* a terminal, a FIFO that is open for both: whatever it is */
+    WEFT__FDSTREAM_TCP_DIRECT, /* what a TCP stream becomes where nothing is ever fetched ahead */
 };
 
 /* The stream of a slot that was just added. Takes the slot. */
@@ -37,6 +38,19 @@ static inline struct weft__fdslot *weft__fdstream_slot(weft_stream *stream)
 {
     return weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
 }
+
+extern const weft_stream_ops weft__fdstream_tables[];
+
+/* May the frames that move one buffer go by weft__direct_...? */
+static inline bool weft__fdstream_is_direct(const weft_stream *stream)
+{
+    return stream->ops == &weft__fdstream_tables[WEFT__FDSTREAM_TCP_DIRECT];
+}
+
+weft_poll weft__direct_read(struct weft_read *f, weft_cx *cx);
+weft_poll weft__direct_read_exact(struct weft_read_exact *f, weft_cx *cx);
+weft_poll weft__direct_write(struct weft_write *f, weft_cx *cx);
+weft_poll weft__direct_write_all(struct weft_write_all *f, weft_cx *cx);
 
 /* Two streams, on the current runtime, or none: then both fds are closed. */
 int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2],

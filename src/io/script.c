@@ -148,7 +148,8 @@ static weft_time wait_due(struct script *s)
     weft__waitlist_lock(&s->list);
     const weft_script_step *step = step_of(s);
     bool waits = step && step->weft__kind == WEFT__SCRIPT_WAITS;
-    if (waits && s->due == 0) s->due = now + (step->weft__value > 0 ? step->weft__value : 1);
+    if (waits && s->due == 0)
+        s->due = weft_later(now, step->weft__value > 0 ? step->weft__value : 1);
     weft_time due = waits ? s->due : 0;
     weft__waitlist_unlock(&s->list);
     return due;

@@ -8,6 +8,7 @@
 #include <weft/stream.h>
 
 #include "driver/driver.h"
+#include "io/fdstream.h"
 #include "sync/leaf.h"
 #include "task/call.h"
 
@@ -28,11 +29,16 @@ static __attribute__((noinline)) bool is_long_list(const struct iovec *iov, int 
     return true;
 }
 
+static inline bool is_buffer(const void *buf, size_t len)
+{
+    return (buf || len == 0) && len <= SSIZE_MAX;
+}
+
 /* Most have one buffer, and know it when they are compiled. */
 static inline bool is_list(const struct iovec *iov, int count)
 {
     if (count != 1 || !iov) return is_long_list(iov, count);
-    return (iov->iov_base || iov->iov_len == 0) && iov->iov_len <= SSIZE_MAX;
+    return is_buffer(iov->iov_base, iov->iov_len);
 }
 
 struct arguments {
@@ -78,8 +84,8 @@ static inline __attribute__((always_inline)) weft_poll poll_write(const struct a
 #define ONE_BUFFER(f)                                                                              \
     (&(struct iovec){.iov_base = (void *)(uintptr_t)(f)->buf, .iov_len = (f)->len})
 
-#define POLL(name, which, list, number, how, moved)                                                \
-    weft_poll name##_poll(void *frame, weft_cx *cx)                                                \
+#define POLL_AS(poll, name, which, list, number, how, moved)                                       \
+    weft_poll poll(void *frame, weft_cx *cx)                                                       \
     {                                                                                              \
         struct name *f = frame;                                                                    \
         struct arguments a = {.stream = f->stream,                                                 \
@@ -91,13 +97,27 @@ static inline __attribute__((always_inline)) weft_poll poll_write(const struct a
         return which(&a, &f->weft__at, cx, &f->ret);                                               \
     }
 
-POLL(weft_read, poll_read, ONE_BUFFER(f), 1, 0, NULL)
+#define POLL(name, ...) POLL_AS(name##_poll, name, __VA_ARGS__)
+
+/* The same with one buffer, which on a TCP stream of most drivers needs neither list nor table. */
+#define POLL_ONE(name, which, how, moved)                                                          \
+    static __attribute__((noinline)) POLL_AS(name##_by_table, weft_##name, which, ONE_BUFFER(f),   \
+                                             1, how, moved)                                        \
+    weft_poll weft_##name##_poll(void *frame, weft_cx *cx)                                         \
+    {                                                                                              \
+        struct weft_##name *f = frame;                                                             \
+        if (f->stream && weft__fdstream_is_direct(f->stream) && is_buffer(f->buf, f->len))         \
+            return weft__direct_##name(f, cx);                                                     \
+        return name##_by_table(f, cx);                                                             \
+    }
+
+POLL_ONE(read, poll_read, 0, NULL)
 POLL(weft_peek, poll_read, ONE_BUFFER(f), 1, WEFT_IO_PEEK, NULL)
 POLL(weft_readv, poll_read, f->iov, f->count, 0, NULL)
-POLL(weft_read_exact, poll_read, ONE_BUFFER(f), 1, WEFT_IO_ALL, &f->done)
-POLL(weft_write, poll_write, ONE_BUFFER(f), 1, 0, NULL)
+POLL_ONE(read_exact, poll_read, WEFT_IO_ALL, &f->done)
+POLL_ONE(write, poll_write, 0, NULL)
 POLL(weft_writev, poll_write, f->iov, f->count, 0, NULL)
-POLL(weft_write_all, poll_write, ONE_BUFFER(f), 1, WEFT_IO_ALL, &f->done)
+POLL_ONE(write_all, poll_write, WEFT_IO_ALL, &f->done)
 POLL(weft_writev_all, poll_write, f->iov, f->count, WEFT_IO_ALL, &f->done)
 
 weft_poll weft_shutdown_poll(void *frame, weft_cx *cx)
@@ -121,11 +141,6 @@ weft_poll weft_shutdown_poll(void *frame, weft_cx *cx)
         return r < 0 ? r : f.ret;                                                                  \
     } while (0)
 
-ssize_t weft__read(weft_stream *stream, void *buf, size_t len)
-{
-    CALL(weft_read, .stream = stream, .buf = buf, .len = len);
-}
-
 ssize_t weft__stream_peek(weft_stream *stream, void *buf, size_t len)
 {
     CALL(weft_peek, .stream = stream, .buf = buf, .len = len);
@@ -136,24 +151,9 @@ ssize_t weft__readv(weft_stream *stream, const struct iovec *iov, int count)
     CALL(weft_readv, .stream = stream, .iov = iov, .count = count);
 }
 
-ssize_t weft__read_exact(weft_stream *stream, void *buf, size_t len)
-{
-    CALL(weft_read_exact, .stream = stream, .buf = buf, .len = len);
-}
-
-ssize_t weft__write(weft_stream *stream, const void *buf, size_t len)
-{
-    CALL(weft_write, .stream = stream, .buf = buf, .len = len);
-}
-
 ssize_t weft__writev(weft_stream *stream, const struct iovec *iov, int count)
 {
     CALL(weft_writev, .stream = stream, .iov = iov, .count = count);
-}
-
-ssize_t weft__write_all(weft_stream *stream, const void *buf, size_t len)
-{
-    CALL(weft_write_all, .stream = stream, .buf = buf, .len = len);
 }
 
 ssize_t weft__writev_all(weft_stream *stream, const struct iovec *iov, int count)

@@ -17,7 +17,6 @@
 #include "net/listen.h"
 #include "sync/leaf.h"
 #include "sys/fd.h"
-#include "task/call.h"
 
 #include <weft/time.h>
 
@@ -213,11 +212,4 @@ weft_poll weft_accept_poll(void *frame, weft_cx *cx)
     bool packets = f->listener && weft__listening_of(weft__listener_slot(f->listener))->packets;
     if (packets && !f->weft__at) return ends(f, -EOPNOTSUPP);
     return weft__accept_any_poll(f, cx);
-}
-
-int weft__accept(weft_listener *listener, weft_stream **into)
-{
-    struct weft_accept f = {.listener = listener, .into = into};
-    int r = weft__run_from(weft_accept_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
 }

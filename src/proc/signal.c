@@ -12,11 +12,13 @@
 #include "sys/fd.h"
 #include "sys/signals.h"
 #include "task/call.h"
+#include "task/orphan.h"
 
 #include <errno.h>
 
 struct weft_signal {
-    int number;            /* constant */
+    int number;            /* constant, as the next */
+    uint32_t forks;        /* of weft__forks, when it was opened */
     weft_fd *event;        /* constant */
     _Atomic uint32_t seen; /* the count when one was last taken */
 };
@@ -30,6 +32,7 @@ int weft_signal_open(int number, weft_signal **into)
     int r = weft__signals_open(number, &fd);
     if (r < 0) goto out_memory;
     s->number = number;
+    s->forks = weft__forks;
     store_relaxed(&s->seen, weft__signals_count(number)); /* relaxed: not shared yet */
     r = weft_fd_open(fd, &s->event);
     if (r < 0) goto out_signal;
@@ -47,7 +50,8 @@ out_memory:
 void weft_signal_close(weft_signal *s)
 {
     if (!s) return;
-    weft__signals_close(s->number);
+    if (s->forks == weft__forks)
+        weft__signals_close(s->number); /* else it was the parent who listened */
     weft__fd_object_close(s->event, NULL);
     weft__free(s);
 }

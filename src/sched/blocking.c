@@ -66,6 +66,11 @@ bool weft__blocking_is_here(const struct weft_lane *lane)
     return self && self->job && self->job->lane == &lane->lane;
 }
 
+bool weft__blocking_is_thread_of(const struct weft__blocking *pool)
+{
+    return self && self->pool == pool;
+}
+
 /* "resize (/bin/server+0x1234)", or what can be told of it. */
 static void print_title(const struct title *t)
 {

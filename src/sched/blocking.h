@@ -73,6 +73,9 @@ int64_t weft__call_now(const weft_call *call);
 /* This thread runs a job of that lane. */
 bool weft__blocking_is_here(const struct weft_lane *lane);
 
+/* This thread is one of the pool's. */
+bool weft__blocking_is_thread_of(const struct weft__blocking *pool);
+
 /* Of so many who hold the clock, is there one that is no job that waits? One waits inside of itself, and has not been woken, or in its lane behind others. */
 bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds);
 

@@ -143,7 +143,10 @@ void weft__deaf_look(struct weft__deaf *deaf, struct weft__worker *w, uint64_t p
     it->look_ns = now + after_ns / PAUSE_PART;
     const struct weft_task *task = running(w, &state);
     bool told = task && (state & WEFT__STATE_CANCELLED) && !(state & WEFT__STATE_COMPLETE);
-    if (!told) it->told_ns = 0;
+    uint32_t generation = weft__state_generation_of(state);
+    if (!told || it->who != task || it->generation != generation) it->told_ns = 0;
+    it->who = task;
+    it->generation = generation;
     if (told && it->told_ns == 0) it->told_ns = now;
     if (!told || now - it->told_ns < after_ns) return;
     if (name_poll(deaf, w, polls, task, state, now - it->told_ns)) it->look_ns = INT64_MAX;

@@ -47,6 +47,9 @@ struct weft__deaf_poll {
     uint64_t polls;  /* that had ended before it */
     int64_t look_ns; /* not before then is it asked whose it is */
     int64_t told_ns; /* since when that one is known to have been told to stop; 0: it was not */
+    const struct weft_task
+        *who;            /* which one: a poll may turn another runtime, whose tasks come and go */
+    uint32_t generation; /* of its block */
 };
 
 void weft__deaf_init(struct weft__deaf *deaf);

@@ -105,6 +105,28 @@ static void judge_theft(struct weft__worker *w)
     w->deaf_ns = w->deaf_ns * 2 > DEAF_MAX_NS ? DEAF_MAX_NS : w->deaf_ns * 2;
 }
 
+/* ---- gait ---- */
+
+static void gait_begins(struct weft__worker *w)
+{
+    if (weft__port_idle(w->shard->port)) return;
+    w->gait.since = weft__clock_now();
+    w->gait.polls = load_relaxed(&w->counts.polls); /* relaxed: our own */
+}
+
+/* At each tick, and when it has run dry: so a clock read is shared by many polls, or is nothing beside the sleep that follows. */
+void weft__worker_judge_gait(struct weft__worker *w)
+{
+    struct weft__gait *gait = &w->gait;
+    if (weft__port_idle(w->shard->port)) return; /* nobody asks */
+    int64_t before = gait->since;
+    uint64_t made = load_relaxed(&w->counts.polls) - gait->polls; /* relaxed: our own */
+    gait_begins(w);
+    if (before != 0 && made > 0) gait->slow = (gait->since - before) / (int64_t)made > gait->slow_ns;
+}
+
+/* ---- theft ---- */
+
 static bool may_rob(const struct weft__worker *victim)
 {
     return weft__leave_stands(&victim->leave, &victim->counts.polls);
@@ -313,6 +335,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     struct weft_rt *rt = w->rt;
     bool slept = false;
     w->backlog_since = 0;
+    weft__worker_judge_gait(w);
     for (;;) {
         judge_theft(w);
         weft__shard_turn(w->shard, w->index);
@@ -331,6 +354,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
                     w,
                     w->shard->port); /* it does not sleep, and its fds are not to wait for that */
             stop_searching(w);
+            gait_begins(w);
             return task;
         }
     }

@@ -26,10 +26,13 @@
 #include "sys/fork.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
+#include "sys/signals.h"
 #include "sys/stackdir.h"
 #include "task/fiberdir.h"
 #include "task/orphan.h"
 #include "task/watchers.h"
+
+#include <errno.h>
 
 /* On a line of its own: joins read it, and nothing that others write may lie beside it. */
 WEFT__CACHE_ALIGNED bool weft__forked;
@@ -54,7 +57,8 @@ static struct weft__lock *list_lock(void)
 /* Every static lock of the library, the outermost first, but for those of the watchers, which the child makes anew. One that is missing here may be held for
  * ever in a child. */
 static lock_getter *const locks[] = {
-    list_lock, weft__pool_lock, weft__guest_lock, weft__fiberdir_lock, weft__stackdir_lock, weft__segv_lock,
+    list_lock,           weft__pool_lock, weft__guest_lock,   weft__fiberdir_lock,
+    weft__stackdir_lock, weft__segv_lock, weft__signals_lock,
 };
 #define LOCKS (sizeof(locks) / sizeof(locks[0]))
 
@@ -85,6 +89,7 @@ static void begin_child(void)
     for (struct weft__link *link = all.alive.next; link != &all.alive; link = link->next)
         weft__rt_lose(weft__container_of(link, struct weft_rt, alive));
     if (!weft__list_empty(&all.alive)) weft__forked = true;
+    weft__signals_forget();
     weft__watchers_forget(); /* before anybody waits: its locks may be held by threads that are not here */
     weft__orphan_here();
 }
@@ -116,5 +121,39 @@ void weft__fork_delist(struct weft_rt *rt)
 {
     weft__lock_take(&all.lock);
     weft__list_remove(&rt->alive);
+    weft__lock_drop(&all.lock);
+}
+
+/* ---- stopping ---- */
+
+/* holds: the lock. By its address alone. */
+static bool is_listed(const struct weft_rt *rt)
+{
+    for (const struct weft__link *link = all.alive.next; link != &all.alive; link = link->next)
+        if (link == &rt->alive) return true;
+    return false;
+}
+
+/* holds: the lock */
+static int may_stop(const struct weft_rt *rt)
+{
+    if (!is_listed(rt)) return -EINVAL;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
+    return rt->stopping ? -EBUSY : 0;
+}
+
+int weft__fork_stops(struct weft_rt *rt)
+{
+    weft__lock_take(&all.lock);
+    int r = may_stop(rt);
+    if (r == 0) rt->stopping = true;
+    weft__lock_drop(&all.lock);
+    return r;
+}
+
+void weft__fork_stops_not(struct weft_rt *rt)
+{
+    weft__lock_take(&all.lock);
+    rt->stopping = false;
     weft__lock_drop(&all.lock);
 }

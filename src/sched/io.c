@@ -37,7 +37,9 @@ static enum weft__home home(struct weft__driver *driver, uint32_t port)
 {
     const struct weft_rt *rt = driver->rt;
     if (rt->current_thread) return WEFT__HOME_NOBODY;
-    return weft__here()->worker == &rt->workers[port] ? WEFT__HOME_SELF : WEFT__HOME_ANOTHER;
+    const struct weft__worker *w = &rt->workers[port];
+    if (weft__here()->worker != w) return WEFT__HOME_ANOTHER;
+    return w->gait.slow ? WEFT__HOME_SELF : WEFT__HOME_SOON;
 }
 
 /* The one that was asked for, if it works here. */

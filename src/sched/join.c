@@ -187,17 +187,18 @@ void weft__join_dives(void)
 
 enum { JOIN_BEGUN = 1, JOIN_CANCEL_PASSED = 2 };
 
-/* The handle is spent in every case: a child whose result does not fit is let go. */
-static __attribute__((noinline)) weft_poll join_refuses(struct weft_join *f)
+/* The handle is spent in every case: a child whose result does not fit, and a task that joins itself, is let go. */
+static __attribute__((noinline)) weft_poll join_refuses(struct weft_join *f, int why)
 {
     weft__handle_drop(f->task);
     f->task = NULL;
-    return join_ends(f, -EINVAL);
+    return join_ends(f, why);
 }
 
 /* The child has begun, or cannot be run here. */
 static __attribute__((noinline)) weft_poll join_waits(struct weft_join *f, weft_cx *cx)
 {
+    if (f->task == weft__waker_task(cx->waker)) return join_refuses(f, -EDEADLK);
     if (cx->why && !(f->weft__at & JOIN_CANCEL_PASSED)) {
         f->weft__at |= JOIN_CANCEL_PASSED;
         weft__handle_cancel_for(f->task, cx->why);
@@ -222,19 +223,12 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     if (f->weft__at & JOIN_BEGUN) return join_waits(f, cx);
     f->weft__at |= JOIN_BEGUN;
     weft__handle_spend(task, "weft_join");
-    if (__builtin_expect(!join_fits(f), 0)) return join_refuses(f);
+    if (__builtin_expect(!join_fits(f), 0)) return join_refuses(f, -EINVAL);
     struct weft__worker *w = cx->why || cx->among ? NULL : inliner_of(task);
     if (w && run_inline(f, w)) return WEFT_READY;
     if (weft__state_is_complete(f->task)) return join_takes(f);
     if (!w) dive(f->task);
     return join_waits(f, cx);
-}
-
-int weft__join(weft_task *task, void *into, size_t bytes)
-{
-    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
-    int r = weft__run_from(weft_join_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
 }
 
 /* ---- wait ---- */

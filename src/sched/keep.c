@@ -183,8 +183,16 @@ static void shared_wheel(struct outside *o, struct weft_rt *rt)
     o->keeper.mine = rt->worker_count;
 }
 
+/* The one that this thread has entered, if it has a clock that anybody moves. */
+static struct weft_rt *entered(const struct weft__here *here)
+{
+    struct weft_rt *rt = here->entered;
+    return rt && !weft__rt_is_lost(rt) ? rt : NULL;
+}
+
 static struct outside *outside_new(struct weft__here *here)
 {
+    struct weft_rt *rt = entered(here);
     struct outside *o = weft__alloc(sizeof(*o));
 
     if (!o) return NULL;
@@ -194,8 +202,8 @@ static struct outside *outside_new(struct weft__here *here)
         .look = outside_look,
         .done = outside_done,
     };
-    if (here->entered) {
-        shared_wheel(o, here->entered);
+    if (rt) {
+        shared_wheel(o, rt);
     } else if (!own_wheel(o)) {
         weft__free(o);
         return NULL;
@@ -215,6 +223,6 @@ struct weft__keeper *weft__keeper_outside(void)
 weft_time weft_now(void)
 {
     const struct weft__here *here = weft__here();
-    const struct weft_rt *rt = here->worker ? here->worker->rt : here->entered;
+    const struct weft_rt *rt = here->worker ? here->worker->rt : entered(here);
     return rt ? weft__clock_read(&rt->clock) : weft__clock_now();
 }

@@ -149,6 +149,7 @@ int weft__options_fill(struct weft_rt_opts *o)
     if (r == 0) r = fill_word("WEFT_DRIVER", drivers, &driver);
     if (r == 0) r = fill_word("WEFT_FILES", ways, &files);
     if (r < 0) return r;
+    if (o->workers == -1) v[0] = -1; /* who turns it himself could not do with threads: no preference, but how the program is made */
     o->name = name;
     o->driver = (weft_driver)driver;
     o->files = (weft_files_way)files;

@@ -21,6 +21,7 @@
  * Rejected: the place in `ext` (an allocation per pinned task, and a second line to look at for each push of any
  * task); a queue per local set (a set that is to be scheduled as a whole, and the same thread at the end).
  */
+#include "sched/pool.h"
 #include "sched/sched.h"
 
 #include "task/fiber.h"
@@ -86,10 +87,19 @@ struct weft_rt *weft__place_rt(const weft_spawn_opts *opts)
     return opts->local ? opts->local->rt : opts->rt;
 }
 
+/* A pool says itself whose tasks are in it. */
+static bool pool_fits(const weft_spawn_opts *opts)
+{
+    const struct weft_rt *rt = weft__pool_rt(opts->pool);
+    const struct weft_rt *asked = weft__place_rt(opts);
+    return rt && (!asked || asked == rt);
+}
+
 bool weft__place_is_sound(const weft_spawn_opts *opts)
 {
     const weft_local *local = opts->local;
     if (opts->background && (opts->pinned || local)) return false;
+    if (opts->pool && !pool_fits(opts)) return false;
     if (!local) return true;
     return local->rt && (!opts->rt || opts->rt == local->rt) &&
            local->weft__worker < local->rt->worker_count;

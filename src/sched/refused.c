@@ -21,5 +21,6 @@ int weft__spawn_refused(const weft_spawn_opts *opts)
     if (opts && !weft__place_is_sound(opts)) return -EINVAL;
     struct weft_rt *rt = asked_for(opts);
     if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
     return load_relaxed(&rt->stage) == WEFT__OPEN ? -ENOMEM : -ESHUTDOWN; /* relaxed: a look */
 }

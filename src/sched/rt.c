@@ -16,7 +16,6 @@
 #include "driver/files.h"
 #include "sched/stop.h"
 #include "sys/clock.h"
-#include "sys/event.h"
 #include "sys/fd.h"
 #include "sys/futex.h"
 #include "sys/mem.h"
@@ -77,11 +76,16 @@ static bool blocks_init(struct weft_rt *rt)
 
 /* ---- building ---- */
 
+/* A poll that takes longer is slow. Doubled: an answer that is left to be sent with others waits twice as long, for a tick of those who are just not slow
+ * (3 ms). Halved: fewer are sent together. */
+#define SLOW_POLL_NS INT64_C(50000)
+
 static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t index)
 {
     w->rt = rt;
     w->index = index;
     w->tick_max = rt->opts.tick_max;
+    w->gait.slow_ns = SLOW_POLL_NS;
     weft__worker_stretch(w);
     w->budget = rt->opts.budget;
     w->task_hooks = rt->task_hooks;
@@ -270,6 +274,11 @@ static int files_check(const struct weft_rt *rt)
 
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 {
+    return weft__rt_build(opts, false, into);
+}
+
+int weft__rt_build(const weft_rt_opts *opts, bool as_told, weft_rt **into)
+{
     if (!into) return -EINVAL;
     int r = weft__fork_ready();
     if (r < 0) return r;
@@ -285,6 +294,10 @@ int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 #endif
     r = weft__options_fill(&rt->opts);
     if (r < 0) goto out_free;
+    if (as_told) {
+        rt->opts.workers = opts->workers;
+        rt->opts.paused = opts->paused;
+    }
     snprintf(rt->name, sizeof(rt->name), "%s", rt->opts.name ? rt->opts.name : "weft");
     rt->current_thread = rt->opts.workers < 0;
     rt->task_hooks = rt->opts.on_task_spawn || rt->opts.on_task_end;
@@ -326,14 +339,16 @@ out_free:
     return r;
 }
 
-/* Only its memory is here, as it was at the moment of the fork. It stays: handles refer to it, and this thread may stand on one of its stacks. The fd is the
- * parent's too, who would hear what is written to it. */
+/* Only its memory is here, as it was at the moment of the fork. It stays: handles refer to it, and this thread may stand on one of its stacks. Its fds are the
+ * parent's too, who would hear what is written to them. */
 void weft__rt_lose(struct weft_rt *rt)
 {
     struct weft_rt *expected = rt;
     store_relaxed(&rt->stage, WEFT__LOST); /* relaxed, all: this process has one thread */
     store_relaxed(&rt->event_fd, -1);
     weft__host_init(&rt->host);
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        weft__park_init(&rt->workers[i].park); /* who slept in its port would be told by an event */
     if (rt->driver) weft__driver_lose(rt->driver);
     (void)cas_relaxed(&default_rt, &expected, NULL);
 }
@@ -361,147 +376,6 @@ unsigned weft_rt_workers(const weft_rt *rt)
     return rt->current_thread ? 0 : rt->worker_count;
 }
 
-/* ---- current thread ---- */
-
-/* Polls of one turn. Doubled: a foreign loop waits twice as long for its own events. */
-#define TURN_POLLS_MAX 256
-
-/* The fd is for a host that sleeps in poll(2). Signalled once until the next turn: a push costs a syscall only if the host may be asleep. */
-void weft__rt_signal(struct weft_rt *rt)
-{
-    int fd = load_acquire(&rt->event_fd); /* [rt-fd] with fd: it is open */
-    if (fd < 0 || exchange_acq_rel(&rt->event_signalled, true)) return; /* [rt-fd] with turn: what was pushed before */
-    (void)weft__event_signal(fd);
-}
-
-int weft_rt_fd(weft_rt *rt)
-{
-    if (!rt || !rt->current_thread) return -EINVAL;
-    if (weft__rt_is_lost(rt)) return -ECHILD;
-    if (rt->host.epoll >= 0) return rt->host.epoll;
-    int fd;
-    int r = weft__event_open(&fd);
-    if (r < 0) return r;
-    r = weft__host_open(&rt->host, fd);
-    if (r < 0) {
-        weft__fd_close(fd);
-        return r;
-    }
-    (void)weft__host_nest(&rt->host, rt->shards[0].port); /* the turn that follows tries again */
-    store_release(&rt->event_fd, fd); /* [rt-fd] with signal */
-    weft__rt_signal(rt);              /* what is queued already */
-    return rt->host.epoll;
-}
-
-static void turn_begins(struct weft_rt *rt)
-{
-    int fd = load_relaxed(&rt->event_fd); /* relaxed: opened by this thread */
-    if (fd < 0) return;
-    (void)weft__event_drain(fd);
-    (void)exchange_acq_rel(&rt->event_signalled, false); /* [rt-fd] with signal: what was pushed is seen by this turn, or signals anew */
-}
-
-static void turn_ends(struct weft__worker *w)
-{
-    bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
-    if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
-    struct weft__trace *trace = &w->rt->monitor.trace;
-    if (trace->next_at != WEFT__NEVER) weft__trace_line(trace, w->rt, 0, weft__clock_now()); /* there is no monitor */
-    if (w->rt->host.epoll < 0) return;
-    int64_t timers = weft__worker_next_look(w);
-    int64_t port = weft__io_next_look(w->shard->port);
-    weft__host_set(&w->rt->host, port < timers ? port : timers);
-    /* not in it, what comes to an fd tells no host: so it comes back at once, until it is */
-    if (!weft__host_nest(&w->rt->host, w->shard->port)) weft__rt_signal(w->rt);
-}
-
-static int turn(struct weft__worker *w)
-{
-    uint64_t count = 0;
-    struct weft_task *task = NULL;
-    weft__shard_turn(w->shard, w->index);
-    (void)weft__worker_look(w);
-    (void)weft__io_turn(w, w->shard->port);
-    do {
-        count += weft__worker_run(w, task, TURN_POLLS_MAX - count);
-        if (count == TURN_POLLS_MAX) break;
-        task = weft__worker_take_inject(w);
-        if (!task) task = weft__worker_take_background(w);
-    } while (task);
-    return (int)count;
-}
-
-static int64_t later(int64_t now, int64_t ns)
-{
-    int64_t when;
-    return ns < 0 || __builtin_add_overflow(now, ns, &when) ? WEFT__NEVER : when;
-}
-
-/* Until something is there, the timeout, or a timer. If the clock stands, its timers come without a wait. */
-static void turn_sleep(struct weft__worker *w, int64_t timeout_ns, struct weft__events *events)
-{
-    int64_t until = later(weft__clock_now(), timeout_ns);
-    if (weft__clock_move_idle(w->rt, later(weft__clock_read(&w->rt->clock), timeout_ns))) return;
-    int64_t look = weft__worker_next_look(w);
-    (void)weft__io_park(w, look < until ? look : until, events);
-}
-
-static void turn_wait(struct weft__worker *w, int64_t timeout_ns)
-{
-    struct weft__events events;
-    events.count = 0;
-    weft__idle_sleep(&w->rt->idle, w->index, false);
-    if (!weft__worker_sees_work(w) && weft__inbox_empty(&w->inbox))
-        turn_sleep(w, timeout_ns, &events);
-    (void)weft__idle_unsleep(&w->rt->idle, w->index);
-    (void)weft__idle_search_end(&w->rt->idle, w->index);
-    weft__io_deliver(w, &events);
-}
-
-int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
-{
-    if (!rt || !rt->current_thread) return -EINVAL;
-    if (weft__rt_is_lost(rt)) return -ECHILD;
-    if (exchange_acquire(&rt->turning, true)) return -EBUSY; /* [rt-turn] with the end of the last turn */
-    struct weft__worker *w = &rt->workers[0];
-    struct weft__here *here = weft__here();
-    struct weft__here before = *here;
-
-    if (!here->stack_lo) { /* reads /proc: once a thread. In its own record: another thread may have the same address for it later */
-        struct weft__thread_stack stack = weft__thread_stack();
-        here->stack_lo = stack.lo;
-        here->stack_bytes = stack.bytes;
-        here->draws = rt->opts.seed;
-        weft__quit_watch();
-    }
-    weft__worker_inlines_on(w, here->stack_lo, here->fiber ? 0 : here->stack_bytes); /* nothing is inlined on a stack whose end we do not know */
-    w->here = here;
-    w->outer = before.worker;
-    here->worker = w;
-    here->keeper = &w->keeper;
-    here->stacks = &rt->stacks;
-    here->magazine = &w->magazine;
-    here->task = NULL;
-    here->cx = NULL;
-    here->fiber = NULL; /* a fiber of another runtime may turn this one: its stack is just a stack here */
-    turn_begins(rt);
-    int count = turn(w);
-    if (count == 0 && timeout_ns != 0) {
-        turn_wait(w, timeout_ns);
-        count = turn(w);
-    }
-    turn_ends(w);
-    here->worker = before.worker;
-    here->keeper = before.keeper;
-    here->stacks = before.stacks;
-    here->magazine = before.magazine;
-    here->task = before.task;
-    here->cx = before.cx;
-    here->fiber = before.fiber;
-    store_release(&rt->turning, false); /* [rt-turn] with the next turn: the worker as it was left */
-    return count;
-}
-
 /* ---- stopping ---- */
 
 /* Nobody may be inside a turn, or begin one, while the memory goes. One who waits in it is sent home. */
@@ -512,26 +386,30 @@ static bool stop_turning(struct weft_rt *rt)
     return false;
 }
 
-/* Does this thread stand inside a poll of the runtime's, directly or below turns of others that such a poll makes? */
-static bool stop_is_inside(const struct weft_rt *rt)
+/* Tasks, jobs and file operations end, and nobody turns it any more. */
+static int stop_what_runs(struct weft_rt *rt, int64_t timeout_ns)
 {
-    for (const struct weft__worker *w = weft__here()->worker; w; w = w->outer)
-        if (w->rt == rt) return true;
-    return false;
-}
-
-int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
-{
-    if (!rt) return 0;
-    if (weft__rt_is_lost(rt)) return -ECHILD;
-    if (stop_is_inside(rt)) return -EDEADLK;
-    int64_t until = later(weft__clock_now(), timeout_ns);
+    int64_t until = weft__clock_later(weft__clock_now(), timeout_ns);
     int r = weft__stop_tasks(rt, timeout_ns);
     if (r < 0) weft__blocking_name_running(&rt->blocking); /* a task may wait for one of its jobs */
     if (r == 0) r = weft__blocking_stop(&rt->blocking, until);
     if (r == 0) r = weft__files_settle(rt->driver, until);
     if (r < 0) return r;
-    if (rt->current_thread && !stop_turning(rt)) return -EBUSY;
+    return rt->current_thread && !stop_turning(rt) ? -EBUSY : 0;
+}
+
+int weft_rt_stop(weft_rt *rt, int64_t timeout_ns)
+{
+    if (!rt) return 0;
+    int r = weft__stop_begins(rt);
+    if (r < 0) return r;
+    r = stop_what_runs(rt, timeout_ns);
+    if (r < 0) {
+        weft__fork_stops_not(rt);
+        return r;
+    }
+    struct weft__here *here = weft__here();
+    if (here->entered == rt) here->entered = NULL; /* whoever stops it has left it */
     struct weft_rt *expected = rt;
     (void)cas_relaxed(&default_rt, &expected, NULL); /* relaxed: whoever still uses it is wrong in any order */
     weft__monitor_stop(rt);

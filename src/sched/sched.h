@@ -67,6 +67,14 @@ struct weft__counts {
     _Atomic uint64_t rescued;       /* tasks taken from behind a poll that did not end */
 };
 
+/* How long its polls have been of late: what is left for when it comes by waits for the others of a tick. */
+struct weft__gait {
+    int64_t since;                  /* when it was last looked at, or it last began; 0: never */
+    uint64_t polls;                 /* the poll count at that time */
+    int64_t slow_ns;                /* constant: polls that take longer on an average are slow */
+    bool slow;
+};
+
 struct weft__worker {
     /* -- the owner, and thieves through their own doors -- */
     struct weft__slot next;         /* the task to run next */
@@ -109,6 +117,7 @@ struct weft__worker {
     int64_t deaf_ns;                /* how long the next deafness lasts */
     int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
     uint64_t stole_count;           /* how many tasks that were */
+    struct weft__gait gait;
     int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
     uint64_t backlog_polls;         /* the poll count at that time */
     uint32_t offer_in;              /* calls of offer until it looks at the clock again */
@@ -161,6 +170,7 @@ struct weft_rt {
     struct weft__monitor monitor;
     struct weft__blocking blocking;
     struct weft__link alive;        /* in the list of all runtimes that fork goes through (fork.c) */
+    bool stopping;                  /* a thread is in weft_rt_stop; guarded by that list's lock */
 };
 
 enum weft__stage {
@@ -270,6 +280,7 @@ static inline void weft__worker_push_next(struct weft__worker *w, struct weft_ta
 #define WEFT__DIVE 64
 
 /* ---- find.c ---- */
+void weft__worker_judge_gait(struct weft__worker *w);               /* have its polls been slow? */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */
@@ -287,6 +298,9 @@ static inline void weft__worker_offer(struct weft__worker *w)
 }
 
 /* ---- rt.c ---- */
+
+/* weft_rt_new. `as_told`: with as many workers, and a clock that stands or not, as the options say, whatever the environment does; they are then said, not left to the default. */
+int weft__rt_build(const weft_rt_opts *opts, bool as_told, weft_rt **into);
 void weft__rt_hold(struct weft_rt *rt);                             /* by a thread outside, before it gives away what keeps the runtime alive */
 void weft__rt_release(struct weft_rt *rt);                          /* the last touch; also for each block that is freed from outside */
 
@@ -299,6 +313,10 @@ extern bool weft__forked __attribute__((visibility("hidden")));     /* this proc
 int weft__fork_ready(void);                                         /* before the first runtime, if it was not possible before main; later calls do nothing. 0; -ENOMEM */
 void weft__fork_enlist(struct weft_rt *rt);
 void weft__fork_delist(struct weft_rt *rt);
+
+/* One thread at a time stops a runtime, which may be gone: 0: this one does; -EBUSY: another; -ECHILD: it is lost; -EINVAL: it is not there. */
+int weft__fork_stops(struct weft_rt *rt);
+void weft__fork_stops_not(struct weft_rt *rt); /* it is still there, and may be stopped again */
 
 static inline bool weft__rt_is_lost(const struct weft_rt *rt)
 {

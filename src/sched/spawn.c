@@ -12,6 +12,7 @@
 #include "sched/sched.h"
 #include "sync/kin.h"
 #include "task/ext.h"
+#include "task/fiber.h"
 
 #include <errno.h>
 
@@ -137,12 +138,10 @@ static struct weft_task *block_from_pool(struct weft_rt *rt, struct weft__worker
     return NULL;
 }
 
-/* The pool says which runtime it is. */
+/* The pool says which runtime it is; no other was asked for. */
 static struct weft_task *task_new_in_pool(const struct weft_site *site, const weft_spawn_opts *opts)
 {
     struct weft_rt *rt = weft__pool_rt(opts->pool);
-    struct weft_rt *asked = weft__place_rt(opts);
-    if (!rt || (asked && asked != rt)) return NULL;
     struct weft__worker *w = own_worker(rt);
     if (!w && !weft__gate_enter(rt)) return NULL;
     struct weft_task *task = block_from_pool(rt, w, site, opts);
@@ -190,6 +189,16 @@ static __attribute__((noinline)) void task_start_outside(struct weft_rt *rt, str
     weft__gate_leave(rt);
 }
 
+/* A fiber that waited in it would come back on another worker, with the task in its hands. */
+static void call_spawn_hook(struct weft_rt *rt, struct weft_task *task)
+{
+    struct weft__fiber *f = weft__here()->fiber;
+    bool before = f && f->polling;
+    if (f) f->polling = true;
+    rt->opts.on_task_spawn(rt, task);
+    if (f) f->polling = before;
+}
+
 /* From outside, with options, by another worker than it began with, with hooks, or while the runtime closes. */
 static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
 {
@@ -200,7 +209,7 @@ static __attribute__((noinline)) weft_task *task_start_slow(weft_task *task)
     weft__state_init(task, task->scope ? 0 : 1);
     if (task->scope) weft__kin_add(weft__kin_of(task), task);
     if (load_relaxed(&rt->stage) != WEFT__OPEN) (void)weft__state_cancel(task); /* relaxed: a worker that misses it is swept once more */
-    if (rt->opts.on_task_spawn) rt->opts.on_task_spawn(rt, task);
+    if (rt->opts.on_task_spawn) call_spawn_hook(rt, task);
     /* The hook or an argument forked, and this is the child. Nobody runs the task, and what its push would take may be held for ever. */
     if (weft__rt_is_lost(rt)) return task;
     if (w) {
@@ -270,6 +279,7 @@ int weft__task_why_not(const weft_spawn_opts *opts)
                                             : NULL;
     if (!rt) rt = w ? w->rt : weft_rt_current();
     if (!rt) return -ENXIO;
+    if (weft__rt_is_lost(rt)) return -ECHILD;
     bool shut = !own_worker(rt) &&
                 load_relaxed(&rt->stage) != WEFT__OPEN; /* relaxed: what refused it has seen it */
     return shut ? -ESHUTDOWN : -ENOMEM;

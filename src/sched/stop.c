@@ -126,11 +126,30 @@ static bool is_over(struct weft_rt *rt)
 
 int weft__stop_tasks(struct weft_rt *rt, int64_t timeout_ns)
 {
-    int64_t until = timeout_ns < 0 ? WEFT__NEVER : weft__clock_now() + timeout_ns;
+    int64_t until = weft__clock_later(weft__clock_now(), timeout_ns);
     weft__gate_shut(rt);
     for (unsigned round = 0; !is_over(rt); round++) {
         if (weft__clock_now() >= until) return give_up(rt);
         let_them_run(rt, round);
     }
     return 0;
+}
+
+/* ---- who stops ---- */
+
+/* Does this thread stand inside a poll of the runtime's, directly or below turns of others that such a poll makes? Or is it one of its blocking pool? */
+static bool is_inside(const struct weft_rt *rt)
+{
+    for (const struct weft__worker *w = weft__here()->worker; w; w = w->outer)
+        if (w->rt == rt) return true;
+    return weft__blocking_is_thread_of(&rt->blocking);
+}
+
+int weft__stop_begins(struct weft_rt *rt)
+{
+    if (is_inside(rt) && !weft__rt_is_lost(rt)) return -EDEADLK;
+    int r = weft__fork_stops(rt);
+    if (r == -EINVAL)
+        fputs("weft: weft_rt_stop: there is no such runtime; was it stopped before?\n", stderr);
+    return r;
 }

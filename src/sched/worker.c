@@ -149,6 +149,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
         w->next_streak = NEXT_STREAK_MAX;
     }
     weft__shard_turn(w->shard, w->index);
+    weft__worker_judge_gait(w);
     (void)weft__worker_look(w);
     (void)weft__io_turn(w, w->shard->port);
     struct weft_task *task = weft__worker_take_inject(w);
@@ -313,6 +314,7 @@ void weft__worker_main(void *arg)
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
+    w->here->entered = NULL; /* by a task, which did not leave it, or on another thread; it may be gone */
     w->here->keeper = NULL;
     w->here->stacks = NULL;
     w->here->magazine = NULL;

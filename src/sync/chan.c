@@ -5,9 +5,11 @@
 #include "sync/chan.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "sync/leaf.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 /* The largest message. Doubled: a copy under a lock holds others up for twice as long; larger things go by a pointer. */
 #define MSG_BYTES_MAX ((size_t)1 << 20)
@@ -22,6 +24,9 @@
 #ifndef WEFT__CHAN_HANDS
 #define WEFT__CHAN_HANDS 16
 #endif
+
+/* Behind an address that malloc gives, up to the next line of the cache. */
+#define SLACK (WEFT__CACHE_LINE - _Alignof(max_align_t))
 
 static uint32_t slots_of(enum weft_chan_kind kind, size_t capacity)
 {
@@ -58,15 +63,34 @@ static void sides_init(struct weft__chan *c)
     store_relaxed(&c->head, 0);
 }
 
+/* The places of a ring that is there from the beginning lie behind the channel. */
+static bool has_ring_inside(unsigned kind, size_t capacity)
+{
+    return kind != WEFT_CHAN_UNBOUNDED && capacity > 0;
+}
+
 static int storage_new(struct weft__chan *c)
 {
     sides_init(c);
     if (weft__chan_meets(c)) return 0;
-    char *places = weft__chan_places_new(c);
+    char *places = has_ring_inside(c->kind, c->capacity) ? (char *)(c + 1) : weft__chan_places_new(c);
     if (!places) return -ENOMEM;
     places_begin(c, places);
     c->room = c->slots;
     return 0;
+}
+
+/* A oneshot is made for each question: aligned by hand, since what is asked of the C library with an alignment passes by the threads' caches of free blocks, and
+ * costs three times as much. Others live long, and shall lie where their block begins: that is what tools that look for leaks know. */
+static struct weft__chan *chan_alloc(enum weft_chan_kind kind, size_t places_bytes)
+{
+    size_t bytes = sizeof(struct weft__chan) + places_bytes;
+    bool by_hand = kind == WEFT_CHAN_ONESHOT;
+    void *memory = by_hand ? weft__alloc(bytes + SLACK) : weft__alloc_aligned(bytes, WEFT__CACHE_LINE);
+    if (!memory) return NULL;
+    struct weft__chan *c = weft__align_up(memory, WEFT__CACHE_LINE);
+    c->memory = memory;
+    return c;
 }
 
 bool weft__chan_hands_new(struct weft__chan *c)
@@ -86,13 +110,15 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
                         weft_chan **into)
 {
     if (!into || msg_bytes == 0 || msg_bytes > MSG_BYTES_MAX) return -EINVAL;
+    if (kind != WEFT_CHAN_BOUNDED) capacity = 1; /* it is not looked at */
     if (capacity > INT32_MAX || (unsigned)kind > WEFT_CHAN_ONESHOT) return -EINVAL;
     size_t slot_bytes = (msg_bytes + 7) & ~(size_t)7;
     if (capacity > SIZE_MAX / 2 / slot_bytes) return -ENOMEM;
 
-    struct weft__chan *c = weft__alloc_aligned(sizeof(*c), WEFT__CACHE_LINE);
+    bool ring = has_ring_inside(kind, capacity);
+    struct weft__chan *c = chan_alloc(kind, ring ? slots_of(kind, capacity) * slot_bytes : 0);
     if (!c) return -ENOMEM;
-    c->kind = kind;
+    c->kind = (uint16_t)kind;
     c->slots = slots_of(kind, capacity);
     c->capacity = kind == WEFT_CHAN_BOUNDED ? (uint32_t)capacity : kind == WEFT_CHAN_ONESHOT;
     c->msg_bytes = (uint32_t)msg_bytes;
@@ -100,7 +126,7 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
     if (kind == WEFT_CHAN_ONESHOT || weft__chan_meets(c)) c->gate = WEFT__CHAN_SPECIAL;
     int r = storage_new(c);
     if (r < 0) {
-        weft__free(c);
+        weft__free(c->memory);
         return r;
     }
     *into = (weft_chan *)(void *)c;
@@ -123,6 +149,16 @@ static void blocks_free(struct weft__chan *c)
     weft__free(end - bytes);
 }
 
+void weft__chan_take_down(struct weft__chan *c)
+{
+    if (c->kind == WEFT_CHAN_UNBOUNDED) {
+        blocks_free(c);
+    } else if (!has_ring_inside(c->kind, c->capacity)) {
+        weft__free(c->ring);
+    }
+    weft__free(c->memory);
+}
+
 void weft__chan_free(weft_chan *chan, const char *caller)
 {
     if (!chan) return;
@@ -135,14 +171,11 @@ void weft__chan_free(weft_chan *chan, const char *caller)
     weft_assert(weft__waitlist_empty(&c->receivers)); /* nobody waits any more */
     weft_assert(weft__waitlist_empty(&c->senders));
     weft_assert(weft__list_empty(&c->ends));
+    bool awaited = weft__chan_meets(c) && c->turns > 0; /* by senders that do not know it yet */
+    c->freed = awaited;
     weft__chan_unlock_send(c);
     weft__chan_unlock_recv(c);
-    if (c->kind == WEFT_CHAN_UNBOUNDED) {
-        blocks_free(c);
-    } else {
-        weft__free(c->ring);
-    }
-    weft__free(c);
+    if (!awaited) weft__chan_take_down(c);
 }
 
 void weft__chan_unlock_both(struct weft__chan *c, struct weft__wake_chain *chain)
@@ -187,16 +220,18 @@ void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain)
 
 bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chain *chain)
 {
+    bool nothing_comes = c->reserved == 0; /* else the last permit tells receivers */
+
     weft__chan_calm_send(c);
     c->gate |= WEFT__CHAN_CLOSED;
     for (uint32_t i = 0; i < most && weft__chan_give_sender(c, chain); i++)
         continue;
-    for (uint32_t i = 0; i < most && weft__waitlist_give_turn(&c->receivers, chain); i++)
-        continue;
+    for (uint32_t i = 0; i < most && nothing_comes; i++)
+        if (!weft__waitlist_give_turn(&c->receivers, chain)) break;
     for (uint32_t i = 0; i < most; i++)
         if (!weft__waitlist_give_turn_at(&c->receivers, &c->ends, chain)) break;
-    return weft__waitlist_empty(&c->senders) && weft__waitlist_empty(&c->receivers) &&
-           weft__list_empty(&c->ends);
+    bool told = !nothing_comes || weft__waitlist_empty(&c->receivers);
+    return told && weft__waitlist_empty(&c->senders) && weft__list_empty(&c->ends);
 }
 
 /* Who is woken may free the channel once nobody is left to be woken: then this does not come back. */

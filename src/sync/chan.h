@@ -21,7 +21,7 @@
  *     tail + reserved + turns - head <= capacity
  *     senders queued  ->  the first lacks places       at the end of each hold of both locks, and of each receive
  * so who has a turn finds its places, one or as many as it reserves, and may be cancelled: they go to the next.
- * Receivers may be overtaken; one that was goes back to the front. Each message wakes one, if one waits.
+ * Receivers may be overtaken; one that was goes back to where it stood: each has a number. Each message wakes one, if one waits.
  *
  * A RENDEZVOUS has no ring. Its senders wait with their message, and a receiver takes that of the first, under both locks;
  * the sender's turn says that it is taken. A sender that comes gives a receiver a turn to look. Who sends at once, to a receiver
@@ -29,9 +29,12 @@
  * gives up, the message is the next one's.
  * An UNBOUNDED one is a chain of blocks instead of a ring: `room` is what is left of the last one; the receiver frees
  * them. Blocks come and go with no lock held: they are the program's allocator's. A ONESHOT is closed by its first message. Who waits for the END hangs on a third list, under the sending side's lock.
+ * Of a CLOSED one receivers wait for what permits may still bring, and no longer:
+ *     closed, and reserved == 0  ->  no receiver waits without a turn
  *
  * FREED BY THE OTHER SIDE  Whoever has received may free the channel while the sender is on its way out. So the last touch
- * of every operation is the drop of a lock, and free takes both.
+ * of every operation is the drop of a lock, and free takes both. A rendezvous' sender whose message was received has yet to take them: it is counted in
+ * `turns`, and the last such takes down what was freed.
  *
  * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
  * after. The locks are taken by take_brief alone, so waitlist's functions that take one themselves are not used.
@@ -60,12 +63,14 @@ struct weft__chan {
     uint32_t msg_bytes;     /*                                                       [constant] */
     uint32_t slot_bytes;    /* of a place: rounded up to 8                           [constant] */
     uint32_t slots;         /* places of the ring, or of a block                     [constant] */
-    uint32_t kind;          /* enum weft_chan_kind                                   [constant] */
+    uint16_t kind;          /* enum weft_chan_kind                                   [constant] */
+    uint16_t freed;         /* 1: the last sender that has a turn takes it down    [both sides] */
     uint32_t reserved;      /* places that permits have                          [sending side] */
     uint32_t turns;         /* places of senders whose turn it is                [sending side] */
     uint32_t gate;          /* why a sender may not go ahead                     [sending side] */
     char *ring;             /* its first place; NULL: unbounded, or none     [both sides write] */
     struct weft__link ends; /* those who wait for the end                     [sending side] */
+    void *memory;           /* what it lies in, with the places of a bounded one     [constant] */
 
     /* the sending side: its lock is that of the receivers that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist receivers;
@@ -75,6 +80,7 @@ struct weft__chan {
     uint32_t
         tail_left; /* places from behind the run to the ring's, or block's end [sending side] */
     uint32_t room; /* places that are free for certain, without the run    [sending side] */
+    uint32_t came; /* receivers that came to wait so far                   [sending side] */
 
     /* the receiving side: its lock is that of the senders that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist senders;
@@ -190,6 +196,9 @@ char *weft__chan_places_new(const struct weft__chan *c);
 /* Of a rendezvous: places for those who send at once. False: there is no memory. */
 bool weft__chan_hands_new(struct weft__chan *c);
 
+/* Gives all of its memory back. Holds: nothing, and nobody else knows it any more. */
+void weft__chan_take_down(struct weft__chan *c);
+
 /* holds: both. Is there nothing to receive, now or later? */
 bool weft__chan_at_end(struct weft__chan *c);
 
@@ -207,7 +216,8 @@ bool weft__chan_give_sender(struct weft__chan *c, struct weft__wake_chain *chain
 /* holds: both. Turns for senders that wait, as far as there is room for them. */
 void weft__chan_admit(struct weft__chan *c, struct weft__wake_chain *chain);
 
-/* holds: both. No sends from now on; everybody who waits gets a turn, to see that: up to `most` of each side. False: some are left. */
+/* holds: both. No sends from now on; everybody who waits gets a turn, to see that: up to `most` of each side; receivers not while permits are out. False: some
+ * are left. */
 bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chain *chain);
 
 /* In the `ret` of a rendezvous' sender that waits: a receiver has its message. [receiving side] */

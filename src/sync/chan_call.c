@@ -6,13 +6,6 @@
 
 #include "task/call.h"
 
-int weft__send(weft_chan *chan, const void *msg)
-{
-    struct weft_send f = {.chan = chan, .msg = msg};
-    int r = weft__run_from(weft_send_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
-}
-
 int weft__reserve(weft_chan *chan)
 {
     struct weft_reserve f = {.chan = chan};
@@ -31,19 +24,5 @@ int weft__chan_closed(weft_chan *chan)
 {
     struct weft_chan_closed f = {.chan = chan};
     int r = weft__run_from(weft_chan_closed_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
-}
-
-int weft__recv(weft_chan *chan, void *into)
-{
-    struct weft_recv f = {.chan = chan, .into = into};
-    int r = weft__run_from(weft_recv_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
-}
-
-ssize_t weft__recv_many(weft_chan *chan, void *into, size_t max)
-{
-    struct weft_recv_many f = {.chan = chan, .into = into, .max = max};
-    int r = weft__run_from(weft_recv_many_poll, &f, __builtin_return_address(0));
     return r < 0 ? r : f.ret;
 }

@@ -17,6 +17,11 @@ _Static_assert(sizeof(((struct weft_recv *)0)->weft__waiter) == sizeof(struct we
 _Static_assert(sizeof(((struct weft_recv_many *)0)->weft__waiter) == sizeof(struct weft__waiter),
                "as above");
 
+_Static_assert(offsetof(struct weft_recv, weft__spare) - offsetof(struct weft_recv, weft__waiter) ==
+                   offsetof(struct weft_recv_many, weft__spare) -
+                       offsetof(struct weft_recv_many, weft__waiter),
+               "a waiter's number lies behind it");
+
 /* What both kinds of frames are to this file; on the stack of a poll. */
 struct taking {
     struct weft__chan *chan;
@@ -141,6 +146,36 @@ static uint64_t take_offers(struct weft__chan *c, char *into, size_t max,
     return count;
 }
 
+/* ---- the queue: holds both ------------------------------------------------------------------- */
+
+/* The number under which it came to wait: where that is, in either kind of frame. */
+static void **ticket_of(struct weft__waiter *waiter)
+{
+    return &weft__container_of((void *)waiter, struct weft_recv, weft__waiter)->weft__spare;
+}
+
+/* Did the one in the queue come before? Numbers go round. */
+static bool came_before(struct weft__link *queued, struct weft__waiter *waiter)
+{
+    struct weft__waiter *other = weft__container_of(queued, struct weft__waiter, link);
+    uintptr_t behind = (uintptr_t)*ticket_of(waiter) - (uintptr_t)*ticket_of(other);
+    return (int32_t)(uint32_t)behind > 0;
+}
+
+/* At the end; or, overtaken, before all who came later: in front of it are at most those who were overtaken, too. */
+static void stand_in_line(struct weft__chan *c, struct weft__waiter *waiter,
+                          struct weft_waker waker, bool overtaken)
+{
+    struct weft__link *end = &c->receivers.head;
+    struct weft__link *at = overtaken ? end->next : end;
+
+    if (!overtaken) *ticket_of(waiter) = (void *)(uintptr_t)c->came++;
+    while (at != end && came_before(at, waiter))
+        at = at->next;
+    weft__waiter_init(waiter);
+    weft__waitlist_add_before(&c->receivers, at, waiter, waker);
+}
+
 /* ---- begin, go on, give up ------------------------------------------------------------------- */
 
 /* holds: the receiving side, and drops it. Above 0: so many; 0: the end; -EAGAIN: it must wait, and does so if it has a
@@ -157,10 +192,7 @@ static int64_t take_or_wait(struct taking *t, struct weft_waker waker, bool over
     if (r == 0 && !weft__chan_at_end(c)) r = -EAGAIN;
     if (r == -EAGAIN && !weft__waker_is_none(waker)) {
         weft__chan_calm_send(c); /* who sends has one to wake */
-        weft__waiter_init(t->waiter);
-        weft__waitlist_add_before(&c->receivers,
-                                  overtaken ? c->receivers.head.next : &c->receivers.head,
-                                  t->waiter, waker);
+        stand_in_line(c, t->waiter, waker, overtaken);
         *t->at = 1;
     }
     if (r > 0) weft__chan_admit(c, &chain);

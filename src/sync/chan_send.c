@@ -189,6 +189,15 @@ static void unlock_admit(struct weft__chan *c)
     weft__chan_unlock_both(c, &chain);
 }
 
+/* A sender has left, with nothing in its place. The last one that a channel waited for, which was freed meanwhile, takes it down. */
+static void unlock_left(struct weft__chan *c)
+{
+    bool last = c->freed && c->turns == 0;
+
+    unlock_admit(c);
+    if (last) weft__chan_take_down(c);
+}
+
 /* Joins the queue. Of a rendezvous a receiver is told to look. */
 static weft_poll queue(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
 {
@@ -261,7 +270,7 @@ static weft_poll uses_turn(struct weft__chan *c, struct weft_send *f)
 
     leave(c, f);
     if (taken || (c->gate & WEFT__CHAN_CLOSED)) {
-        unlock_admit(c);
+        unlock_left(c);
         return answers(f, taken ? 0 : -EPIPE);
     }
     weft__chan_calm_send(c);
@@ -278,7 +287,7 @@ static weft_poll goes_on(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
     bool taken = f->ret == WEFT__SEND_TAKEN;
     if (cx->why && !taken) {
         leave(c, f);
-        unlock_admit(c);
+        unlock_left(c);
         return answers(f, weft_cx_cancelled(cx));
     }
     if (weft__waiter_has_turn(&c->senders, waiter_of(f))) return uses_turn(c, f);
@@ -395,8 +404,9 @@ int weft__permit_drop(weft_chan *chan)
     bool had_one = c->reserved > 0;
     if (had_one) {
         c->reserved--;
-        /* the end may have come with it, for all who wait for a message */
-        if (weft__chan_at_end(c)) (void)weft__chan_shut(c, UINT32_MAX, &chain);
+        /* the last one of a closed channel: what lies there is all that comes; in one go, as above */
+        if ((c->gate & WEFT__CHAN_CLOSED) && c->reserved == 0)
+            (void)weft__chan_shut(c, UINT32_MAX, &chain);
         weft__chan_admit(c, &chain);
     }
     weft__chan_unlock_both(c, &chain);

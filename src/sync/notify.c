@@ -13,7 +13,6 @@
  * lock, and two ways to ring that must agree).
  */
 #include "sync/leaf.h"
-#include "task/call.h"
 
 #include <weft/sync.h>
 
@@ -125,11 +124,4 @@ weft_poll weft_notify_wait_poll(void *frame, weft_cx *cx)
     if (f->weft__at && !cx->why && weft__waiter_take_granted(WEFT__LEAF_WAITER(f)))
         return ends(f, 0);
     return poll_slow(f, cx);
-}
-
-int weft__notify_wait(weft_notify *notify)
-{
-    struct weft_notify_wait f = {.notify = notify};
-    int r = weft__run_from(weft_notify_wait_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
 }

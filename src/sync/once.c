@@ -2,9 +2,12 @@
  *
  * once - one does it, the others wait until it is done, or until it is their turn to try.
  *
- *     NEW  -> RUNS   [enter]            the first to come, or one with a turn
+ *     NEW  -> RUNS   [enter]            the first to come
  *     RUNS -> DONE   [leave(true)]      wakes all
- *     RUNS -> NEW    [leave(false)]     wakes one; cancelled with that turn, it passes it on
+ *     RUNS -> NEW    [leave(false)]     nobody waits
+ *     RUNS -> NEXT   [leave(false)]     wakes the first; it is kept for that one: who comes later stands in line
+ *     NEXT -> RUNS   [enter]            by who has the turn
+ *     NEXT -> NEXT, NEW   [give up]     by the same: the turn goes to the next, or there is none
  * The doing lies between two calls, so it may await, and be of either kind.
  *
  * Threads: any. LOCK ORDER: its waitlist alone. Pairs: [once] leave -> enter, is_done: what was done.
@@ -20,7 +23,7 @@
 
 #include <errno.h>
 
-enum { NEW, RUNS, DONE };
+enum { NEW, RUNS, NEXT, DONE };
 
 struct once {
     struct weft__waitlist list;
@@ -53,12 +56,12 @@ static weft_poll ends(struct weft_once_enter *f, int ret)
     return WEFT_READY;
 }
 
-/* Holds: the lock. 0, 1; -EBUSY: somebody is at it. */
-static int try_enter(struct once *o, const char *at)
+/* Holds: the lock. 0, 1; -EBUSY: somebody is at it, or will be. */
+static int try_enter(struct once *o, const char *at, bool has_turn)
 {
     uint32_t state = load_relaxed(&o->state); /* relaxed, all: under the lock */
     if (state == DONE) return 0;
-    if (state == RUNS) return -EBUSY;
+    if (state == RUNS || (state == NEXT && !has_turn)) return -EBUSY;
     store_relaxed(&o->state, RUNS);
     weft__holder_take(&o->holder, at);
     return 1;
@@ -84,7 +87,7 @@ static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
     bool look = false;
     weft__waiter_init(WEFT__LEAF_WAITER(f));
     weft__leaf_lock(&o->list);
-    int r = try_enter(o, f->weft__caller);
+    int r = try_enter(o, f->weft__caller, false);
     if (r == -EBUSY && !cx->probe) {
         f->weft__at = WEFT__LEAF_WAITS;
         weft__waitlist_add(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
@@ -93,6 +96,13 @@ static weft_poll begins(struct weft_once_enter *f, weft_cx *cx)
     weft__waitlist_unlock(&o->list);
     if (look) (void)weft__holder_report_ended(&o->holder, "once", o); /* it waits: it is there */
     return r == -EBUSY ? WEFT_PENDING : ends(f, r);
+}
+
+/* Holds: the lock. It has failed, or who was to try has given up: the first in line is next. */
+static void next_tries(struct once *o, struct weft__wake_chain *chain)
+{
+    bool next = weft__waitlist_give_turn(&o->list, chain);
+    store_relaxed(&o->state, next ? NEXT : NEW); /* relaxed: under the lock */
 }
 
 /* A turn that nobody uses goes on, if it is one to try. */
@@ -104,8 +114,7 @@ static weft_poll gives_up(struct weft_once_enter *f, weft_cx *cx)
     weft__leaf_lock(&o->list);
     bool had_turn = weft__waitlist_settle(&o->list, WEFT__LEAF_WAITER(f));
     /* relaxed: under the lock */
-    if (had_turn && load_relaxed(&o->state) == NEW)
-        (void)weft__waitlist_give_turn(&o->list, &chain);
+    if (had_turn && load_relaxed(&o->state) == NEXT) next_tries(o, &chain);
     weft__waitlist_unlock_push(&o->list, &chain, &weft__sched);
     return ends(f, weft_cx_cancelled(cx));
 }
@@ -118,12 +127,9 @@ static weft_poll goes_on(struct weft_once_enter *f, weft_cx *cx)
     if (cx->why) return gives_up(f, cx);
     weft__leaf_lock(&o->list);
     if (!weft__waiter_queued(&o->list, WEFT__LEAF_WAITER(f))) {
-        r = try_enter(o, f->weft__caller);
-        if (r == -EBUSY) {
-            weft__waitlist_add_first(&o->list, WEFT__LEAF_WAITER(f), cx->waker);
-        } else {
-            (void)weft__waitlist_settle(&o->list, WEFT__LEAF_WAITER(f));
-        }
+        (void)weft__waitlist_settle(&o->list, WEFT__LEAF_WAITER(f));
+        r = try_enter(o, f->weft__caller, true);
+        weft_assert(r >= 0); /* it was kept for this one, or is done */
     }
     weft__waitlist_unlock(&o->list);
     return r == -EBUSY ? WEFT_PENDING : ends(f, r);
@@ -151,15 +157,16 @@ static int leave(struct once *o, bool done, const char *caller)
 {
     if (!weft__holder_is_me(&o->holder))
         return weft__holder_misuse(&o->holder, "a once is left", caller, -EPERM);
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
     weft__leaf_lock(&o->list);
     weft__holder_leave(&o->holder);
-    store_release(&o->state, done ? DONE : NEW); /* [once] with is_done */
     if (done) {
+        store_release(&o->state, DONE); /* [once] with is_done */
         (void)weft__waitlist_unlock_wake_all(&o->list, &weft__sched);
-    } else if (weft__waitlist_empty(&o->list)) {
-        weft__waitlist_unlock(&o->list);
     } else {
-        weft__waitlist_unlock_wake_first(&o->list, &weft__sched);
+        next_tries(o, &chain);
+        weft__waitlist_unlock_push(&o->list, &chain, &weft__sched);
     }
     return 0;
 }

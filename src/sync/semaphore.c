@@ -18,7 +18,6 @@
  */
 #include "sync/semaphore.h"
 #include "sync/leaf.h"
-#include "task/call.h"
 
 #include <errno.h>
 
@@ -215,13 +214,6 @@ weft_poll weft_sem_acquire_poll(void *frame, weft_cx *cx)
     int r = take(sem_of(f->sem), f->permits);
     if (r != -EBUSY) return ends(f, r);
     return cx->probe ? WEFT_PENDING : begins(f, cx);
-}
-
-int weft__sem_acquire(weft_sem *sem, uint64_t permits)
-{
-    struct weft_sem_acquire f = {.sem = sem, .permits = permits};
-    int r = weft__run_from(weft_sem_acquire_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------- */

@@ -63,9 +63,7 @@ struct weft__waiter *weft__waitlist_give_turn_at(struct weft__waitlist *list,
 
     struct weft__waiter *waiter = weft__container_of(first, struct weft__waiter, link);
     struct weft_waker waker = unqueue(list, waiter);
-    uint32_t tasks = chain->count;
-    weft__wake_chain_claim(chain, waker);
-    mark_turn(waiter, waker, chain->count > tasks);
+    mark_turn(waiter, waker, weft__wake_chain_claim(chain, waker));
     return waiter;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "sys/clock.h"
+#include "sys/fd.h"
 #include "sys/futex.h"
 
 #include <errno.h>
@@ -17,6 +18,8 @@ int weft__alarm_open(int *into)
     if (r < 0) return r;
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0) return -errno;
+    fd = weft__fd_beyond_standard(fd);
+    if (fd < 0) return fd;
     *into = fd;
     return 0;
 }

@@ -10,6 +10,8 @@
 #ifndef WEFT_SYS_CLOCK_H
 #define WEFT_SYS_CLOCK_H
 
+#include "sys/futex.h"
+
 #include <stdint.h>
 
 #define WEFT__NS_PER_S  INT64_C(1000000000)
@@ -18,6 +20,13 @@
 /* Now; never less than an earlier answer on any thread that happened before. 20 to 40 ns without
  * a syscall. */
 int64_t weft__clock_now(void);
+
+/* When a wait that begins now is over, which may take so long; WEFT__NEVER for less than nothing, and beyond the end of time. */
+static inline int64_t weft__clock_later(int64_t now, int64_t ns)
+{
+    int64_t when;
+    return ns < 0 || __builtin_add_overflow(now, ns, &when) ? WEFT__NEVER : when;
+}
 
 /* Now as of the last timer tick: up to 10 ms behind weft__clock_now, never ahead of it, at a
  * quarter of the price. For "since when". */

@@ -13,6 +13,7 @@
 #include "base/bits.h"
 #include "base/fault.h"
 #include "sys/clock.h"
+#include "sys/fd.h"
 #include "sys/futex.h"
 
 #include <errno.h>
@@ -34,6 +35,8 @@ int weft__epoll_open(int *into)
     if (r < 0) return r;
     int fd = epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0) return -errno;
+    fd = weft__fd_beyond_standard(fd);
+    if (fd < 0) return fd;
     *into = fd;
     return 0;
 }

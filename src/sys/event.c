@@ -5,6 +5,7 @@
 #include "sys/event.h"
 
 #include "base/fault.h"
+#include "sys/fd.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -17,6 +18,8 @@ int weft__event_open(int *into)
     if (r < 0) return r;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) return -errno;
+    fd = weft__fd_beyond_standard(fd);
+    if (fd < 0) return fd;
     *into = fd;
     return 0;
 }

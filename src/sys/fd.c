@@ -23,6 +23,15 @@ void weft__fd_close(int fd)
     (void)r; /* EINTR too means closed */
 }
 
+int weft__fd_beyond_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    int r = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (r < 0) r = -errno;
+    weft__fd_close(fd);
+    return r;
+}
+
 /* The file's type does not tell: of what is no socket and no pipe some have it (/proc/self/mounts, a terminal), some not (/dev/null). So it is added to an epoll of its own. */
 static int ask_epoll(int fd)
 {

@@ -12,6 +12,11 @@
  * needs it calls fsync. A descriptor that is not open is a bug that debug builds abort on. */
 void weft__fd_close(int fd);
 
+/* For what the library opens for itself: a number that is none of 0, 1 and 2, which the kernel gives to whoever comes first if the program was started without
+ * them; what the program then reads or prints would be the library's. Takes `fd`, unless it is negative: that is passed on. Returns a number from 3 on; -EMFILE, and it
+ * is closed. */
+int weft__fd_beyond_standard(int fd);
+
 enum { WEFT__FD_IN = 1, WEFT__FD_OUT = 2, WEFT__FD_PRI = 4 };
 
 /* Can it be waited for at all, as epoll(7) sees it? Blocks: no. Returns 0; -EPERM: a plain file, a directory, a disk, /dev/null; -EBADF; -EMFILE, -ENFILE, -ENOMEM. */

@@ -359,6 +359,9 @@ int weft__packet_group(int fd, bool join, const char *group, const char *interfa
     int level = parse_group(group, &req.gr_group);
     int index = index_of(interface);
     if (level < 0 || index < 0) return level < 0 ? level : index;
+    /* the kernel takes an IPv4 group on a socket of IPv6, which need not hear anything of it */
+    int family = family_of(fd);
+    if (family != req.gr_group.ss_family) return family < 0 ? family : -EINVAL;
     req.gr_interface = (uint32_t)index;
     int name = join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP;
     return (int)WEFT__ANSWER(WEFT__FAULT_SOCKOPT, setsockopt(fd, level, name, &req, sizeof(req)));

@@ -88,6 +88,20 @@ static int error_of(int eai, int error)
     }
 }
 
+/* A port, or something with a letter in it, as the names of services have. What else strtoul(3) can make something of the C library takes for a port, and of its value the
+ * lowest 16 bits: "99999" would be 34463, "-1" the last of all, and "" 0. */
+static bool could_be_service(const char *text)
+{
+    unsigned value = 0;
+    bool is_number = *text != '\0';
+    for (; *text; text++) {
+        if ((*text | 32) >= 'a' && (*text | 32) <= 'z') return true;
+        if (*text < '0' || *text > '9') is_number = false;
+        else if (value <= 65535) value = value * 10 + (unsigned)(*text - '0');
+    }
+    return is_number && value <= 65535;
+}
+
 static int ask(const struct weft__query *query, struct addrinfo **into)
 {
     static const int families[] = {AF_UNSPEC, AF_INET, AF_INET6};
@@ -96,6 +110,7 @@ static int ask(const struct weft__query *query, struct addrinfo **into)
         .ai_socktype =
             query->datagrams ? SOCK_DGRAM : SOCK_STREAM, /* else each comes three times */
     };
+    if (query->service && !could_be_service(query->service)) return -EPROTONOSUPPORT;
     int r = weft__fault(WEFT__FAULT_RESOLVE);
     if (r < 0) return r;
     errno = 0;

@@ -4,7 +4,7 @@
  *
  * What is a number already is computed on the spot, and nobody is asked. Errors of getaddrinfo(3) are errnos here:
  *     EAI_NONAME, EAI_NODATA, EAI_ADDRFAMILY   -ENOENT             no such name, or none of that family
- *     EAI_SERVICE                              -EPROTONOSUPPORT    no such service
+ *     EAI_SERVICE; a number that is no port    -EPROTONOSUPPORT    no such service
  *     EAI_AGAIN                                -EAGAIN             no answer for now
  *     EAI_FAIL                                 -EIO                a server says that it cannot
  *     EAI_FAMILY, EAI_SOCKTYPE                 -EAFNOSUPPORT

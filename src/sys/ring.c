@@ -39,7 +39,7 @@ static int ring_setup(uint32_t entries, uint32_t answers, uint32_t flags, struct
     if (r < 0) return r;
     *params = (struct io_uring_params){.flags = flags | IORING_SETUP_CQSIZE, .cq_entries = answers};
     long fd = syscall(SYS_io_uring_setup, entries, params);
-    return fd < 0 ? -errno : (int)fd;
+    return fd < 0 ? -errno : weft__fd_beyond_standard((int)fd);
 }
 
 static int ring_map(int fd, size_t bytes, off_t what, void **into)

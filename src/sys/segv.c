@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "sys/lock.h"
 #include "sys/mem.h"
+#include "sys/thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -179,4 +180,29 @@ void weft__altstack_done(struct weft__altstack *a)
     }
     (void)weft__mem_unmap(a->memory, a->bytes); /* at worst the addresses stay taken */
     a->memory = NULL;
+}
+
+/* ---- the same for a thread that is not ours ------------------------------------------------------------ */
+
+static _Thread_local struct kept {
+    struct weft__thread_exit exit;
+    struct weft__altstack altstack;
+    bool there;
+} kept __attribute__((tls_model("initial-exec")));
+
+static void thread_ends(struct weft__thread_exit *unused)
+{
+    (void)unused;
+    if (kept.there) weft__altstack_done(&kept.altstack);
+    kept.there = false;
+}
+
+/* The end is asked for first: what could not be given back is not taken. */
+int weft__altstack_keep(void)
+{
+    if (kept.there) return 0;
+    int r = weft__thread_at_exit(&kept.exit, thread_ends);
+    if (r == 0) r = weft__altstack_init(&kept.altstack);
+    kept.there = r == 0;
+    return r;
 }

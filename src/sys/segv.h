@@ -52,4 +52,8 @@ int weft__altstack_init(struct weft__altstack *a);
 /* Put back what the thread had, unless it has changed it since. */
 void weft__altstack_done(struct weft__altstack *a);
 
+/* The same for the rest of the calling thread's life: done is called at its end. Asked for again it is there already. Returns 0;
+ * -ENOMEM, -EAGAIN; -EPERM on the alternate stack itself, and the next call tries again. */
+int weft__altstack_keep(void);
+
 #endif

@@ -101,7 +101,7 @@ static int listen_to(int number, int *fd)
 {
     int r = event_open();
     if (r < 0) return r;
-    int copy = fcntl(load_relaxed(&event), F_DUPFD_CLOEXEC, 0); /* relaxed: under the lock */
+    int copy = fcntl(load_relaxed(&event), F_DUPFD_CLOEXEC, 3); /* relaxed: under the lock */
     r = copy < 0 ? -errno : catch_it(number);
     if (r == 0) {
         listeners[number]++;
@@ -129,4 +129,32 @@ void weft__signals_close(int number)
     if (--listeners[number] == 0) (void)sigaction(number, &before[number], NULL);
     if (--all_listeners == 0) event_close();
     weft__lock_drop(&lock);
+}
+
+struct weft__lock *weft__signals_lock(void)
+{
+    return &lock;
+}
+
+/* Unless the program has put a handler of its own in our place. */
+static void back_to_default(int number)
+{
+    struct sigaction now;
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler == on_signal)
+        (void)sigaction(number, &by_default, NULL);
+}
+
+/* The event is the parent's too, and the handler kills whoever is not the parent. Threads of the parent's that were in it are not here. */
+void weft__signals_forget(void)
+{
+    int fd = load_relaxed(&event); /* relaxed, all: there is one thread */
+    store_relaxed(&event, -1);
+    store_relaxed(&inside, 0);
+    if (fd >= 0) weft__fd_close(fd);
+    for (int i = 1; all_listeners > 0 && i < NUMBERS; i++) {
+        if (listeners[i] > 0) back_to_default(i);
+        all_listeners -= listeners[i];
+        listeners[i] = 0;
+    }
 }

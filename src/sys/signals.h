@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+struct weft__lock;
+
 /* Listen to `number`. Gives a descriptor, close-on-exec, that an epoll reports anew whenever a signal comes, of any number; closed by the caller behind
  * weft__signals_close. Returns 0; -EINVAL: no such signal, or one that cannot be caught or must not be: those of faults in the program; -EMFILE, -ENFILE, -ENOMEM. */
 int weft__signals_open(int number, int *fd);
@@ -23,5 +25,11 @@ void weft__signals_close(int number);
 
 /* How many have come since the first listened; it goes round. */
 uint32_t weft__signals_count(int number);
+
+/* In the child of a fork, with one thread: nobody listens, and who does from now on hears the child's. */
+void weft__signals_forget(void);
+
+/* For who freezes it around fork. */
+struct weft__lock *weft__signals_lock(void);
 
 #endif

@@ -36,7 +36,7 @@ int weft__stdio_reopen(int fd, bool writes)
     if (r < 0) return r;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     r = open(path, (writes ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    return r < 0 ? -errno : r;
+    return r < 0 ? -errno : weft__fd_beyond_standard(r);
 }
 
 int weft__stdio_dup(int fd)

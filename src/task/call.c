@@ -141,10 +141,11 @@ static void run_on_thread(weft_pollfn *poll, void *frame)
 
 /* ---- inside a poll ------------------------------------------------------------------------------- */
 
+/* Also in a worker's hook, which is no poll: who would bring the end of the wait, its timers, its fds and what it has queued, is this very thread. */
 static bool inside_a_poll(const struct weft__here *here)
 {
     if (here->fiber) return here->fiber->polling;
-    return here->cx || here->task;
+    return here->cx || here->task || here->worker;
 }
 
 /* True for the first caller from a place. A full table keeps silent: it has said enough. */
@@ -174,27 +175,37 @@ static void print_caller(const void *caller)
     fprintf(stderr, "(%s+0x%zx)", info.dli_fname, offset);
 }
 
-static void report(const struct weft_task *task, const void *caller)
+static void print_waiter(const struct weft__here *here)
 {
-    const struct weft_site *site = task ? task->site : NULL;
+    const struct weft_site *site = here->task ? here->task->site : NULL;
 
-    flockfile(stderr); /* one line, whoever else prints */
     if (site) {
-        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", weft__name_of(task), site->file,
+        fprintf(stderr, "weft: task '%s' (spawned at %s:%u)", weft__name_of(here->task), site->file,
                 site->line);
     } else {
-        fputs("weft: a thread", stderr);
+        fputs(here->worker ? "weft: a worker" : "weft: a thread", stderr);
     }
-    fputs(" waits inside a poll, called from ", stderr);
+}
+
+static void report(const struct weft__here *here, const void *caller)
+{
+    bool in_hook = !here->fiber && !here->cx && !here->task;
+
+    flockfile(stderr); /* one line, whoever else prints */
+    print_waiter(here);
+    fputs(in_hook ? " waits inside a hook, called from " : " waits inside a poll, called from ",
+          stderr);
     print_caller(caller);
-    fputs(": refused with EDEADLK, await it instead\n", stderr);
+    fputs(in_hook ? ": refused with EDEADLK, spawn a task for it\n"
+                  : ": refused with EDEADLK, await it instead\n",
+          stderr);
     funlockfile(stderr);
 }
 
-static int refuse(const struct weft_task *task, const void *caller)
+static int refuse(const struct weft__here *here, const void *caller)
 {
-    if (first_report_of(caller)) report(task, caller);
-    weft_dassert(!"a call form inside a stackless poll");
+    if (first_report_of(caller)) report(here, caller);
+    weft_dassert(!"a call form inside a stackless poll, or a worker's hook");
     return -EDEADLK;
 }
 
@@ -209,7 +220,7 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
 {
     const struct weft__here *here = weft__here();
 
-    if (inside_a_poll(here)) return refuse(here->task, caller);
+    if (inside_a_poll(here)) return refuse(here, caller);
     struct weft__fiber *f = here->fiber;
     if (!f) {
         run_on_thread(poll, frame);

@@ -5,10 +5,10 @@
  *     on a fiber            poll; PENDING: suspend the fiber, which its task's waker brings back
  *     on a plain thread     poll; PENDING: sleep on a futex, which a foreign waker wakes
  *     inside another poll   refused with -EDEADLK: the caller of that poll would wait for an answer
- *                           that only it can bring about
+ *                           that only it can bring about; so would a worker that waits in a hook
  * "Inside another poll" is known without a count: on a fiber, its `polling` is set while a frame is
- * polled on its stack; off fibers, a poll is there when here->cx or here->task is. A fiber polled
- * beneath has a record of its own, and may suspend.
+ * polled on its stack; off fibers, a poll is there when here->cx or here->task is, and a worker that is
+ * in none is in a hook. A fiber polled beneath has a record of its own, and may suspend.
  *
  * A plain thread's waker may be delivered late, when the call has returned and its stack is another
  * call's. So the foreign waker lies on the heap, and every deliverer holds a reference. Where there

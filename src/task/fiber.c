@@ -12,6 +12,7 @@
 #include "task/here.h"
 #include "task/lent.h"
 #include "task/orphan.h"
+#include "task/overflow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -155,6 +156,7 @@ static struct weft__fiber *fiber_new(void (*body)(void *), void *frame)
     f->stack = stack;
     f->pool = pool;
     f->own_pool = !lent;
+    if (!lent) weft__overflow_thread_watch(); /* a plain thread's */
     f->thrown = (struct weft__thrown){.caught = NULL};
     f->pin_blocks = 0;
     f->regions = NULL;

@@ -94,3 +94,8 @@ void weft__overflow_thread_done(struct weft__altstack *a)
 {
     weft__altstack_done(a);
 }
+
+void weft__overflow_thread_watch(void)
+{
+    if (weft__altstack_keep() == 0) (void)weft__segv_install(is_overflow);
+}

@@ -8,7 +8,9 @@
  * usual way. What jumps over the guard in one step is not seen; the guard is 64 KiB where the kernel
  * makes that cheap, and -fstack-clash-protection makes every step small.
  *
- * Threads: each thread that polls fibers calls init before and done after, on its own stack.
+ * Threads: each thread that polls fibers has a signal stack. Workers call init before and done after, on their own stack. Any
+ * other (one that turns a runtime, one that runs a fiber by weft_run) calls watch, at its first turn or with each such fiber: its
+ * signal stack stays until it ends. From turn to turn it would be some system calls each time.
  */
 #ifndef WEFT_TASK_OVERFLOW_H
 #define WEFT_TASK_OVERFLOW_H
@@ -18,5 +20,9 @@
 /* Pins *a until done. Returns 0; -ENOMEM: fibers work all the same, but die without a name. */
 int weft__overflow_thread_init(struct weft__altstack *a);
 void weft__overflow_thread_done(struct weft__altstack *a);
+
+/* Init for the rest of the calling thread's life. On an alternate stack, and without memory for one, nothing happens: fibers
+ * die without a name. */
+void weft__overflow_thread_watch(void);
 
 #endif

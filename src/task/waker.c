@@ -92,37 +92,14 @@ void weft__waker_wake(struct weft_waker waker, const struct weft__sched *sched)
     weft__waker_push(weft__waker_claim(waker), sched);
 }
 
-void weft__wake_chain_add(struct weft__wake_chain *chain, struct weft_task *claimed)
+bool weft__wake_chain_claim_foreign(struct weft__wake_chain *chain, struct weft_waker waker)
 {
-    struct weft_task *task = claimed;
+    struct weft__foreign *foreign = weft__waker_foreign(weft__waker_claim(waker));
 
-    /* relaxed, both: the claim gave us the link, the push publishes it */
-    store_relaxed(&task->link, NULL);
-    if (chain->last) {
-        store_relaxed(&chain->last->link, task);
-    } else {
-        chain->first = task;
-    }
-    chain->last = task;
-    chain->count++;
-}
-
-static void chain_add_foreign(struct weft__wake_chain *chain, struct weft__foreign *foreign)
-{
+    if (!foreign) return false;
     plain_write(&foreign->link, chain->foreign);
     chain->foreign = foreign;
-}
-
-void weft__wake_chain_claim(struct weft__wake_chain *chain, struct weft_waker waker)
-{
-    struct weft_waker claimed = weft__waker_claim(waker);
-
-    if (weft__waker_is_none(claimed)) return;
-    if (weft__waker_foreign(claimed)) {
-        chain_add_foreign(chain, weft__waker_foreign(claimed));
-    } else {
-        weft__wake_chain_add(chain, weft__waker_task(claimed));
-    }
+    return false;
 }
 
 static void chain_deliver_foreign(struct weft__foreign *foreign)

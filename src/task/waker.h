@@ -122,11 +122,30 @@ void weft__waker_deliver(struct weft_waker claimed, const struct weft__sched *sc
 /* Both steps, for a caller that holds no lock and knows that the waiter cannot die. */
 void weft__waker_wake(struct weft_waker waker, const struct weft__sched *sched);
 
-/* Claims, and puts the claimed waker, if it is one, at the chain's end. */
-void weft__wake_chain_claim(struct weft__wake_chain *chain, struct weft_waker waker);
-
 /* Puts a task that was claimed already at the chain's end: by a cancel that answered ENQUEUE. */
-void weft__wake_chain_add(struct weft__wake_chain *chain, struct weft_task *claimed);
+static inline void weft__wake_chain_add(struct weft__wake_chain *chain, struct weft_task *claimed)
+{
+    /* relaxed, both: the claim gave us the link, the push publishes it */
+    store_relaxed(&claimed->link, NULL);
+    if (chain->last) {
+        store_relaxed(&chain->last->link, claimed);
+    } else {
+        chain->first = claimed;
+    }
+    chain->last = claimed;
+    chain->count++;
+}
+
+/* Claims, and puts the claimed waker, if it is one, at the chain's end. True: it is a task, which the chain's push brings. */
+bool weft__wake_chain_claim_foreign(struct weft__wake_chain *chain, struct weft_waker waker);
+static inline bool weft__wake_chain_claim(struct weft__wake_chain *chain, struct weft_waker waker)
+{
+    struct weft_task *task = weft__waker_task(waker);
+    if (__builtin_expect(!task, 0)) return weft__wake_chain_claim_foreign(chain, waker);
+    if (!weft__waker_claim_task(task)) return false;
+    weft__wake_chain_add(chain, task);
+    return true;
+}
 
 /* Takes the whole chain to where it runs, first claimed first; it is empty afterwards. Holds: no
  * lock. */

@@ -12,7 +12,6 @@
  */
 #include <weft/time.h>
 
-#include "task/call.h"
 #include "time/keeper.h"
 
 #include <errno.h>
@@ -134,20 +133,4 @@ void weft_sleep_reset(struct weft_sleep *sleep, weft_time at)
 void weft_sleep_until_reset(struct weft_sleep_until *sleep, weft_time at)
 {
     move_end((struct sleep *)(void *)sleep, at);
-}
-
-/* ---- call forms ------------------------------------------------------------------------------ */
-
-int weft__sleep(weft_time ns)
-{
-    struct weft_sleep f = {.ns = ns};
-    int r = weft__run_from(weft_sleep_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
-}
-
-int weft__sleep_until(weft_time at)
-{
-    struct weft_sleep_until f = {.at = at};
-    int r = weft__run_from(weft_sleep_until_poll, &f, __builtin_return_address(0));
-    return r < 0 ? r : f.ret;
 }

@@ -208,13 +208,6 @@ weft_poll weft_join_poll(void *frame, weft_cx *cx)
     return WEFT_READY;
 }
 
-int weft__join(weft_task *task, void *into, size_t bytes)
-{
-    struct weft_join f = {.task = task, .into = into, .bytes = bytes};
-    int r = weft__run(weft_join_poll, &f);
-    return r < 0 ? r : f.ret;
-}
-
 void weft_cancel(weft_task *task)
 {
     if (!task || mine(task)->cancelled) return;

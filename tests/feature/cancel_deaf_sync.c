@@ -127,11 +127,14 @@ static const struct {
     {"a directory", dir_next},
 };
 
-/* ---- the loops ---- */
+/* ---- the loops ----
+ *
+ * They begin when they are told to stop: before that some of it would be given to them. */
 
 static int deaf_fiber(int which)
 {
     struct deaf_one d = {.message = {0}};
+    ASSERT_EQ(weft_event_wait(&of.event), -ECANCELED);
     while (!load_relaxed(&gate)) {
         weft_future f = waits[which].begin(&d);
         ASSERT_OK(weft__run_from(f.poll, f.frame, NULL));
@@ -149,6 +152,7 @@ struct deaf_stackless {
 static weft_poll deaf_stackless_poll(void *frame, weft_cx *cx)
 {
     struct deaf_stackless *f = frame;
+    if (!weft_cx_cancelled(cx)) return WEFT_PENDING; /* the cancel wakes it */
     while (f->future.poll || !load_relaxed(&gate)) {
         if (!f->future.poll) f->future = waits[f->which].begin(&f->d);
         if (f->future.poll(f->future.frame, cx) == WEFT_PENDING) return WEFT_PENDING;

@@ -413,6 +413,11 @@ TEST(chan_bad_arguments)
     ASSERT_EQ(weft_recv_many(chan, &value, 1), -EINVAL);
     ASSERT_EQ(weft_chan_close(chan), -EINVAL);
     weft_chan_free(chan);
+    for (int kind = WEFT_CHAN_UNBOUNDED; kind <= WEFT_CHAN_ONESHOT; kind++) { /* it is not looked at */
+        ASSERT_OK(weft_chan_new_sized((enum weft_chan_kind)kind, sizeof(int), SIZE_MAX, &chan));
+        ASSERT_OK(weft_try_send(chan, &value));
+        weft_chan_free(chan);
+    }
     ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, sizeof(int), 1, &chan));
     ASSERT_EQ(weft_send(chan, NULL), -EINVAL);
     ASSERT_EQ(weft_recv(chan, NULL), -EINVAL);

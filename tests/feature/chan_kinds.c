@@ -227,6 +227,27 @@ TEST(chan_oneshot_freed_by_who_received)
     crew_each(oneshot);
 }
 
+/* The same where the two meet: the sender waits, and has not seen yet that its message was received. */
+static void meets_and_frees(struct crew *crew)
+{
+    int value;
+
+    (void)crew;
+    for (int i = 0; i < 200; i++) {
+        int_chan *reply = chan_of(0);
+        weft_task *tx = weft_go(replies, reply, i);
+        if (i % 2) weft_yield();
+        ASSERT_EQ(weft_recv(reply, &value), 1);
+        ASSERT_EQ(value, i);
+        weft_chan_free(reply);
+        ASSERT_EQ(joined(tx), 0);
+    }
+}
+TEST(chan_rendezvous_freed_by_who_received)
+{
+    crew_each(meets_and_frees);
+}
+
 /* All who wait for the one message are answered: one by it, the others by the end. */
 static void oneshot_for_many(struct crew *crew)
 {
@@ -299,15 +320,16 @@ TEST(chan_permits_keep_a_place)
     still_task_each(permits);
 }
 
-/* The end of a closed channel waits for its permits, and comes to all with the last of them, used or not. */
+/* The end of a closed channel waits for its permits, and comes to all with the last of them, used or not; also if what another one sent lies there still. */
 static void permits_at_the_end(struct crew *crew)
 {
-    for (int used = 0; used < 2; used++) {
+    enum { DROPPED, USED, USED_THEN_DROPPED, DROPPED_THEN_USED, WAYS };
+    for (int way = 0; way < WAYS; way++) {
         int_chan *chan = chan_of(2);
         weft_task *rx[3];
         int sum = 0;
 
-        ASSERT_OK(weft_reserve(chan));
+        ASSERT_OK(weft_reserve_many(chan, way > USED ? 2 : 1));
         for (int i = 0; i < 3; i++)
             rx[i] = i == 1 ? weft_spawn(sums_too, chan) : weft_go(sums, chan);
         ASSERT_OK(weft_sleep(weft_ms(1)));
@@ -315,14 +337,12 @@ static void permits_at_the_end(struct crew *crew)
         ASSERT_OK(weft_sleep(weft_ms(1)));
         for (int i = 0; i < 3; i++)
             ASSERT(!weft_done(rx[i]));
-        if (used) {
-            ASSERT_OK(weft_permit_send(chan, &(int){5}));
-        } else {
-            ASSERT_OK(weft_permit_drop(chan));
-        }
+        if (way == DROPPED_THEN_USED) ASSERT_OK(weft_permit_drop(chan));
+        if (way != DROPPED) ASSERT_OK(weft_permit_send(chan, &(int){5}));
+        if (way == DROPPED || way == USED_THEN_DROPPED) ASSERT_OK(weft_permit_drop(chan));
         for (int i = 0; i < 3; i++)
             sum += joined(rx[i]);
-        ASSERT_EQ(sum, used ? 5 : 0);
+        ASSERT_EQ(sum, way == DROPPED ? 0 : 5);
         weft_chan_free(chan);
     }
     (void)crew;

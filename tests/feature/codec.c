@@ -207,6 +207,58 @@ TEST(codec_of_ones_own)
     crew_each(own);
 }
 
+/* What a codec says that cannot be: an item of nothing, or of what is not there; more around it than fits. */
+static struct weft_decoded claims;
+
+static int claims_decode(const weft_codec *codec, const char *data, size_t len, bool ended,
+                         struct weft_decoded *into)
+{
+    (void)codec, (void)data, (void)len, (void)ended;
+    *into = claims;
+    return 1;
+}
+
+static int claims_encode(const weft_codec *codec, const char *data, size_t len,
+                         struct weft_encoded *into)
+{
+    (void)codec, (void)data, (void)len;
+    into->head_len = claims.used;
+    into->tail_len = claims.len;
+    return 0;
+}
+
+static void impossible(struct crew *crew)
+{
+    static const weft_codec codec = {claims_decode, claims_encode, 99, 0, false};
+    static const weft_codec one_way[2] = {{claims_decode, NULL, 0, 0, false},
+                                          {NULL, claims_encode, 0, 0, false}};
+    static const struct weft_decoded cannot_be[] = {
+        {.used = 0, .len = 17}, {.used = 17}, {.used = 4, .len = 17}, {.used = 17, .at = 5, .len = 17}};
+    weft_buf *b[2];
+    weft_slice got;
+
+    (void)crew;
+    ends(100, b, 8);
+    sends(b[0], "abcd", 4);
+    for (size_t i = 0; i < sizeof(cannot_be) / sizeof(cannot_be[0]); i++) {
+        claims = cannot_be[i];
+        ASSERT_EQ(weft_decode(b[1], &codec, &got), -EINVAL);
+        ASSERT_EQ(weft_encode(b[1], &codec, "x", 1), -EINVAL);
+    }
+    claims = (struct weft_decoded){.used = 4, .at = 1, .len = 3};
+    ASSERT_EQ(weft_decode(b[1], &one_way[1], &got), -EINVAL);
+    ASSERT_EQ(weft_encode(b[1], &one_way[0], "x", 1), -EINVAL);
+    ASSERT_EQ(weft_decode(b[1], &codec, &got), 1); /* nothing was consumed */
+    ASSERT_EQ(got.len, 3);
+    ASSERT_EQ(memcmp(got.data, "bcd", 3), 0);
+    both_close(b);
+}
+
+TEST(codec_that_cannot_be)
+{
+    crew_each(impossible);
+}
+
 /* ---- given up ---- */
 
 struct talk {

@@ -124,7 +124,9 @@ static int changed_meanwhile(void)
     ASSERT_EQ(got, 2);
     ASSERT_EQ(weft_now() - start, weft_ms(109));
 
-    ASSERT_OK(weft_delay_insert_at(queue, &item, weft_now() + 7, &key));
+    ASSERT_OK(weft_delay_insert_at(queue, &item, weft_now() + 70, &key));
+    ASSERT_OK(weft_delay_reset_at(queue, key, weft_now() + 7));
+    ASSERT_EQ(weft_delay_reset_at(NULL, key, 1), -EINVAL);
     ASSERT_EQ(weft_delay_peek(queue, &at), 1);
     ASSERT_EQ(at, weft_now() + 7);
     ASSERT_OK(weft_delay_remove(queue, key, &got));

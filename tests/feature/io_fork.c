@@ -5,7 +5,9 @@
  */
 #include "child.h"
 #include "peer.h"
+#include "sched/sched.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 
@@ -323,4 +325,66 @@ static void forked_in_traffic(struct crew *crew)
 TEST_WITH(io_goes_on_while_children_close_it, .timeout_s = 120)
 {
     crew_each(forked_in_traffic);
+}
+
+/* ---- events of workers ---- */
+
+/* Waits until it is cancelled. */
+struct forever {
+    WEFT_FRAME(int);
+};
+static weft_poll forever_poll(void *frame, weft_cx *cx)
+{
+    struct forever *f = frame;
+    f->ret = weft_cx_cancelled(cx);
+    return f->ret < 0 ? WEFT_READY : WEFT_PENDING;
+}
+
+/* Under the number of each event of the parent's there is something of the child's own: how many bytes are written to it? */
+static ssize_t bytes_for_events(weft_task *task)
+{
+    int ends[2];
+    char bytes[256];
+    CHILD_NEEDS(pipe2(ends, O_NONBLOCK) == 0);
+    for (int fd = 3; fd < 256; fd++) {
+        char path[64];
+        char what[64] = "";
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (readlink(path, what, sizeof(what) - 1) > 0 && strstr(what, "eventfd"))
+            dup2(ends[1], fd);
+    }
+    weft_cancel(task);
+    return read(ends[0], bytes, sizeof(bytes));
+}
+
+/* A worker that sleeps where its fds are is told by an event, whose number may be anybody's in the child. */
+static void woken_in_the_child(int workers)
+{
+    struct crew crew;
+    weft_stream *pair[2];
+    crew_start(&crew, workers);
+    ASSERT_OK(weft_unix_pair(&pair[0], &pair[1]));
+    weft_task *task = weft_spawn(forever);
+    for (uint64_t i = 0; i < test_scaled(20); i++) {
+        CREW_UNTIL(weft__idle_sleeping(&crew.rt->idle) ==
+                   weft_rt_workers(crew.rt)); /* or is about to */
+        usleep(1000);
+        pid_t child = fork();
+        if (child == 0) {
+            CHILD_NEEDS(bytes_for_events(task) < 0);
+            _exit(7);
+        }
+        ASSERT(ended_by(exit_code_of(child), 7));
+    }
+    weft_cancel(task);
+    ASSERT_OK(weft_join(task, (int *)NULL));
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    crew_stop(&crew);
+}
+
+TEST_WITH(io_child_writes_to_no_event, .timeout_s = 120)
+{
+    woken_in_the_child(1);
+    woken_in_the_child(2);
 }

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <weft/scope.h>
+#include <weft/time.h>
+#include <weft/tracker.h>
 
 /* ---- what a child may do ----------------------------------------------------------------------------------- */
 
@@ -83,6 +86,10 @@ static void dead_runtime_says_so(weft_rt *rt, int workers)
     CHILD_NEEDS(weft_rt_turn(rt, -1) == (workers < 0 ? -ECHILD : -EINVAL));
     CHILD_NEEDS(weft_rt_fd(rt) == (workers < 0 ? -ECHILD : -EINVAL));
     CHILD_NEEDS(weft_rt_stop(rt, -1) == -ECHILD);
+    weft_tracker tracker = {0};
+    CHILD_NEEDS(weft_tracker_go_as((.rt = rt), &tracker, twice, 1) == -ECHILD);
+    weft_scope scope = {0};
+    CHILD_NEEDS(weft_go_in_as(&scope, (.rt = rt), twice, 1) == -ECHILD);
     (void)weft_rt_enter(rt);
     CHILD_NEEDS(weft_go(twice, 1) == NULL);
     (void)weft_rt_enter(NULL);
@@ -479,6 +486,35 @@ TEST(living_fork_while_the_thread_watches)
         struct crew crew;
         crew_start(&crew, sizes[i]);
         forks_while_it_watches(&crew);
+        crew_stop(&crew);
+    }
+}
+
+/* ---- a clock that nobody moves ------------------------------------------------------------------------------------- */
+
+static int sleeps_in_the_child(weft_rt *rt)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        (void)weft_rt_enter(rt); /* it is dead, but that is no reason to sleep for ever */
+        weft_time before = weft_now();
+        CHILD_NEEDS(weft_sleep(weft_ms(1)) == 0);
+        CHILD_NEEDS(weft_now() > before);
+        _exit(7);
+    }
+    return exit_code_of(child);
+}
+
+TEST(fork_child_sleeps_although_the_parents_clock_stands)
+{
+    static const int sizes[] = {1, -1};
+    for (int i = 0; i < 2; i++) {
+        struct crew crew;
+        int got = 0;
+        if (!DEATH_CHILD_MAY_ALLOCATE) return;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = sizes[i], .paused = true});
+        ASSERT_OK(weft_join(weft_go(sleeps_in_the_child, crew.rt), &got));
+        ASSERT(ended_by(got, 7));
         crew_stop(&crew);
     }
 }

@@ -244,6 +244,7 @@ static void refused(struct crew *crew)
     weft_close(gate.listener);
     ASSERT_EQ(weft_tcp_connect(gate.address, &c), -ECONNREFUSED);
     ASSERT_EQ(weft_tcp_connect("nowhere", &c), -EINVAL);
+    ASSERT_EQ(weft_tcp_connect("127.0.0.1:65536", &c), -EPROTONOSUPPORT);
     ASSERT_EQ(weft_tcp_connect(gate.address, NULL), -EINVAL);
     ASSERT_EQ(weft_unix_connect("/nonexistent/socket", &c), -ENOENT);
     ASSERT_EQ(weft_unix_connect("", &c), -EINVAL);

@@ -5,6 +5,9 @@
  */
 #include "town.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -119,6 +122,86 @@ static void options(struct crew *crew)
 TEST(net_options_and_addresses)
 {
     crew_each(options);
+}
+
+/* Every option, as the kernel has it: what weft sets the system's own call sees, and what weft tells is that. */
+static void every_option(struct crew *crew)
+{
+    static const struct {
+        enum weft_sock_option option;
+        int level, name, value, seen; /* seen: what the kernel makes of it */
+    } all[] = {
+        {WEFT_SOCK_NODELAY, IPPROTO_TCP, TCP_NODELAY, 0, 0},
+        {WEFT_SOCK_NODELAY, IPPROTO_TCP, TCP_NODELAY, 1, 1},
+        {WEFT_SOCK_KEEPALIVE, SOL_SOCKET, SO_KEEPALIVE, 1, 1},
+        {WEFT_SOCK_KEEPALIVE_S, IPPROTO_TCP, TCP_KEEPIDLE, 41, 41},
+        {WEFT_SOCK_PROBE_S, IPPROTO_TCP, TCP_KEEPINTVL, 42, 42},
+        {WEFT_SOCK_PROBES, IPPROTO_TCP, TCP_KEEPCNT, 43, 43},
+        {WEFT_SOCK_REUSE_ADDRESS, SOL_SOCKET, SO_REUSEADDR, 1, 1},
+        {WEFT_SOCK_REUSE_PORT, SOL_SOCKET, SO_REUSEPORT, 1, 1},
+        {WEFT_SOCK_RECV_BYTES, SOL_SOCKET, SO_RCVBUF, 30000, 60000},
+        {WEFT_SOCK_SEND_BYTES, SOL_SOCKET, SO_SNDBUF, 20000, 40000},
+        {WEFT_SOCK_TOS, IPPROTO_IP, IP_TOS, 0x20, 0x20},
+    };
+    weft_stream *pair[2];
+    (void)crew;
+    town_pair(TOWN_TCP, pair);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        int told = -1, seen = -1;
+        socklen_t bytes = sizeof seen;
+        ASSERT_OK(weft_sock_set(pair[0], all[i].option, all[i].value));
+        ASSERT_OK(weft_sock_get(pair[0], all[i].option, &told));
+        ASSERT_OK(getsockopt(weft_stream_fd(pair[0]), all[i].level, all[i].name, &seen, &bytes));
+        ASSERT_EQ(seen, all[i].seen);
+        ASSERT_EQ(told, all[i].seen);
+    }
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+}
+
+TEST(net_every_option_is_the_kernels)
+{
+    crew_each(every_option);
+}
+
+/* What a listener was told goes for those who come in by it. */
+static void told_to_listen(struct crew *crew)
+{
+    weft_listener *l, *v4;
+    weft_stream *a, *b;
+    char text[WEFT_ADDR_TEXT];
+    int value = -1;
+    socklen_t bytes = sizeof value;
+    (void)crew;
+    weft_net_opts opts = {.nagle = true, .fresh_port = true};
+    ASSERT_OK(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l));
+    ASSERT_OK(getsockopt(weft_listener_fd(l), SOL_SOCKET, SO_REUSEADDR, &value, &bytes));
+    ASSERT_EQ(value, 0);
+    (void)weft_listener_print(l, text, sizeof text);
+    ASSERT_OK(weft_tcp_connect(text, &a));
+    ASSERT_OK(weft_accept(l, &b));
+    ASSERT_OK(weft_sock_get(b, WEFT_SOCK_NODELAY, &value));
+    ASSERT_EQ(value, 0);
+    weft_close(a);
+    weft_close(b);
+    weft_close(l);
+
+    opts = (weft_net_opts){.v6_only = true};
+    int r = weft_tcp_listen_with(&opts, "[::]:0", &l);
+    if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT) return; /* no IPv6 here */
+    ASSERT_OK(r);
+    weft_addr addr;
+    ASSERT_OK(weft_listener_addr(l, &addr));
+    (void)snprintf(text, sizeof text, "127.0.0.1:%d", weft_addr_port(&addr));
+    ASSERT_EQ(weft_tcp_connect(text, &a), -ECONNREFUSED);
+    ASSERT_OK(weft_tcp_listen(text, &v4)); /* the other family's port is free */
+    weft_close(v4);
+    weft_close(l);
+}
+
+TEST(net_listeners_do_as_they_are_told)
+{
+    crew_each(told_to_listen);
 }
 
 /* Of both families; a Unix socket has none. */

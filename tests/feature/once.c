@@ -3,6 +3,7 @@
  * Once and the cell on real runtimes: it is done once, with awaits in the midst of it; tried again if it failed or was
  * cancelled; and seen by all who come.
  */
+#include "counted.h"
 #include "crew.h"
 #include "death.h"
 #include "storm.h"
@@ -99,6 +100,43 @@ static void once_only(struct crew *crew)
 TEST(once_is_done_once)
 {
     crew_each(once_only);
+}
+
+/* Polled by hand, each in nobody's name: who waits is next when it has failed, and nobody passes; cancelled, it lets the next one try, or whoever comes. */
+TEST(once_next_in_line_tries)
+{
+    weft_once o = WEFT_ONCE_INIT;
+    struct counted c[4];
+    struct weft_cx cx[4];
+    struct weft_once_enter enter[4];
+
+    for (int i = 0; i < 4; i++) {
+        cx[i] = cx_of(&c[i]);
+        cx[i].among = true; /* all have one name here */
+        enter[i] = (struct weft_once_enter){.once = &o};
+    }
+    ASSERT_EQ(weft_once_enter_poll(&enter[0], &cx[0]), WEFT_READY);
+    ASSERT_EQ(enter[0].ret, 1);
+    for (int i = 1; i < 3; i++)
+        ASSERT_EQ(weft_once_enter_poll(&enter[i], &cx[i]), WEFT_PENDING);
+    ASSERT_OK(weft_once_leave(&o, false));
+    ASSERT_EQ(c[1].wakes, 1);
+    ASSERT_EQ(weft_once_enter_poll(&enter[3], &cx[3]), WEFT_PENDING); /* it comes behind them */
+    cx[1].why = -ECANCELED;
+    ASSERT_EQ(weft_once_enter_poll(&enter[1], &cx[1]), WEFT_READY);
+    ASSERT_EQ(enter[1].ret, -ECANCELED);
+    ASSERT_EQ(c[2].wakes, 1);
+    ASSERT_EQ(c[3].wakes, 0);
+    cx[2].why = cx[3].why = -ECANCELED;
+    for (int i = 2; i < 4; i++) {
+        ASSERT_EQ(weft_once_enter_poll(&enter[i], &cx[i]), WEFT_READY);
+        ASSERT_EQ(enter[i].ret, -ECANCELED);
+    }
+    ASSERT_EQ(c[3].wakes, 1);
+    ASSERT_EQ(weft_once_enter_poll(&enter[0], &cx[0]), WEFT_READY); /* nobody is left in line */
+    ASSERT_EQ(enter[0].ret, 1);
+    ASSERT_OK(weft_once_leave(&o, true));
+    ASSERT(weft_once_is_done(&o));
 }
 
 static weft_cell cell = WEFT_CELL_INIT;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include <weft/pool.h>
+#include <weft/tracker.h>
 
 #define ROOM 100
 
@@ -331,6 +332,10 @@ TEST(pool_belongs_to_one_runtime)
     ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .make_default = true}, &other));
     pool_start(&pool, mine);
     ASSERT_NULL(weft_spawn_as((.pool = &pool, .rt = other), adds, 1, 2));
+    weft_tracker tracker = {0}; /* which says why */
+    ASSERT_EQ(weft_tracker_spawn_as((.pool = &pool, .rt = other), &tracker, adds, 1, 2), -EINVAL);
+    weft_pool none = {0};
+    ASSERT_EQ(weft_tracker_spawn_as((.pool = &none), &tracker, adds, 1, 2), -EINVAL);
     ASSERT_OK(weft_join(weft_spawn_as((.pool = &pool, .rt = mine), adds, 1, 2), &got));
     ASSERT_EQ(got, 3);
     ASSERT_OK(weft_join(weft_go_as((.rt = other), spawns_from_inside, &pool, 10),

@@ -108,6 +108,35 @@ TEST(rt_hooks_run_once_on_each_thread)
     ASSERT_EQ(load_relaxed(&hook_stopped), 0x01010101);
 }
 
+static weft_rt *_Atomic at_the_end;
+
+static void looks_at_the_end(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    store_relaxed(&at_the_end, weft_rt_current());
+}
+
+static int enters(weft_rt *other)
+{
+    (void)weft_rt_enter(other);
+    return 0;
+}
+
+/* What a task has entered stays on its worker's thread, and may be gone when that ends. */
+TEST(rt_hook_of_a_threads_end_has_entered_nothing)
+{
+    weft_rt *rt;
+    weft_rt *other;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .on_thread_stop = looks_at_the_end}, &rt));
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1}, &other));
+    ASSERT_OK(weft_join(weft_go_as((.rt = rt), enters, other), (int *)NULL));
+    ASSERT_OK(weft_rt_stop(other, -1));
+    store_relaxed(&at_the_end, rt);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    ASSERT_NULL(load_relaxed(&at_the_end));
+}
+
 /* A sleeper that is woken while there is nothing to do sleeps again, and counts it. */
 TEST(rt_wakes_for_nothing_are_counted)
 {

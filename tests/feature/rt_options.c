@@ -110,6 +110,25 @@ TEST(rt_environment_has_the_last_word)
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
+/* A program that turns its runtime itself would wait for ever for one with threads: its fd and its turns answer -EINVAL. */
+TEST(rt_that_is_turned_gets_no_threads_from_the_environment)
+{
+    weft_rt *rt;
+    int got;
+    setenv("WEFT_WORKERS", "3", 1);
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt));
+    ASSERT_EQ(weft_rt_workers(rt), 0);
+    ASSERT_GE(weft_rt_fd(rt), 0);
+    weft_task *task = weft_go_as((.rt = rt), answers, 5);
+    while (!weft_done(task))
+        ASSERT_GE(weft_rt_turn(rt, -1), 0);
+    ASSERT_OK(weft_join(task, &got));
+    ASSERT_EQ(got, 5);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+    setenv("WEFT_WORKERS", "many", 1);
+    expect_refusal((weft_rt_opts){.workers = -1}, "WEFT_WORKERS");
+}
+
 /* ---- what a worker's thread finds at its beginning ------------------------------------------------------ */
 
 #define FOUND_MAX 4

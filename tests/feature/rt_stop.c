@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <weft/blocking.h>
 #include <weft/local.h>
+#include <weft/time.h>
 
 static _Atomic uint32_t begun;
 static _Atomic uint32_t ended;
@@ -427,4 +429,122 @@ TEST(rt_stop_names_a_hook_that_does_not_return)
     ASSERT_EQ(d.signal, 0);
     ASSERT_EQ(d.code, 0);
     ASSERT_STR(d.said, "weft: on_thread_start of 'slow' does not return\n");
+}
+
+/* ---- the longest time there is ------------------------------------------------------------------------------ */
+
+/* So much later than now is more than a number holds. */
+static void stop_takes_its_time(int workers)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = workers}, &rt));
+    for (int i = 0; i < 100; i++)
+        ASSERT_OK(weft_detach(weft_go_as((.rt = rt), waits_in_join)));
+    ASSERT_OK(weft_rt_stop(rt, INT64_MAX));
+}
+
+TEST(rt_stop_with_the_longest_time_waits)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++)
+        stop_takes_its_time(crew_sizes[i]);
+}
+
+/* ---- who stops it ------------------------------------------------------------------------------------------- */
+
+static int stops_from_within(weft_rt *rt)
+{
+    return weft_rt_stop(rt, -1);
+}
+
+/* A job is waited for by the stop: its own would never come to an end. */
+static void stopped_by_a_job(struct crew *crew)
+{
+    ASSERT_EQ(weft_blocking(stops_from_within, crew->rt), -EDEADLK);
+    int got = 0;
+    ASSERT_OK(weft_join(weft_go(stops_from_within, crew->rt), &got));
+    ASSERT_EQ(got, -EDEADLK);
+}
+
+TEST(rt_stop_by_a_job_of_its_own_is_refused)
+{
+    crew_each(stopped_by_a_job);
+}
+
+/* Else its next spawn would go to what is no more. */
+TEST(rt_stop_leaves_the_runtime_that_the_thread_has_entered)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        weft_rt *rt;
+        weft_rt *other;
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = crew_sizes[i]}, &rt));
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &other));
+        (void)weft_rt_enter(rt);
+        ASSERT_OK(weft_rt_stop(other, -1));
+        ASSERT_PTR(weft_rt_current(), rt);
+        ASSERT_OK(weft_rt_stop(rt, -1));
+        ASSERT_NULL(weft_rt_current());
+        ASSERT_NULL(weft_spawn(forever));
+        ASSERT_OK(weft_sleep(1));
+    }
+}
+
+static void stop_twice(void *unused)
+{
+    weft_rt *rt;
+    (void)unused;
+    if (weft_rt_new(&(weft_rt_opts){.workers = 2}, &rt) < 0 || weft_rt_stop(rt, -1) < 0) _exit(2);
+    _exit(weft_rt_stop(rt, -1) == -EINVAL ? 0 : 3);
+}
+
+TEST(rt_stop_twice_is_told)
+{
+    struct death d = death_of(stop_twice, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_STR(d.said, "weft: weft_rt_stop: there is no such runtime; was it stopped before?\n");
+}
+
+struct crowd {
+    weft_rt *rt;
+    pthread_barrier_t meet;
+    _Atomic uint32_t stopped;
+    _Atomic uint32_t refused;
+};
+
+static void *stops_with_others(void *arg)
+{
+    struct crowd *c = arg;
+    (void)pthread_barrier_wait(&c->meet);
+    int r = weft_rt_stop(c->rt, -1);
+    fetch_add_relaxed(&c->stopped, r == 0);
+    fetch_add_relaxed(&c->refused, r == -EBUSY || r == -EINVAL);
+    return NULL;
+}
+
+static void crowd_stops(void *unused)
+{
+    static const int sizes[] = {1, 2, -1};
+    (void)unused;
+    for (uint64_t round = 0; round < test_scaled(60); round++) {
+        struct crowd c = {.rt = NULL};
+        pthread_t thread[3];
+        if (weft_rt_new(&(weft_rt_opts){.workers = sizes[round % 3]}, &c.rt) < 0) _exit(2);
+        for (int i = 0; i < 10; i++)
+            if (weft_detach(weft_spawn_as((.rt = c.rt), forever)) < 0) _exit(3);
+        pthread_barrier_init(&c.meet, NULL, 3);
+        for (int i = 0; i < 3; i++)
+            if (pthread_create(&thread[i], NULL, stops_with_others, &c)) _exit(4);
+        for (int i = 0; i < 3; i++)
+            pthread_join(thread[i], NULL);
+        pthread_barrier_destroy(&c.meet);
+        if (load_relaxed(&c.stopped) != 1 || load_relaxed(&c.refused) != 2) _exit(5);
+    }
+}
+
+/* In a process of its own: who comes late is told on stderr. */
+TEST(rt_stop_by_several_at_once_is_done_by_one)
+{
+    struct death d = death_of(crowd_stops, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
 }

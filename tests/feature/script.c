@@ -138,3 +138,24 @@ TEST(script_wait_goes_on_when_it_is_given_up)
 {
     ASSERT_OK(weft_test_run(gives_up));
 }
+
+static int waits_for_ever(void)
+{
+    static const weft_script_step steps[] = {WEFT_SCRIPT_WAITS(WEFT_FOREVER),
+                                             WEFT_SCRIPT_GIVES("x")};
+    weft_stream *s;
+    char b;
+    ssize_t n = 1;
+    if (weft_script_new(steps, 2, &s) < 0) return -1;
+    for (int i = 0; i < 2; i++) {
+        WEFT_TIMEOUT(weft_secs(86400)) n = weft_read(s, &b, 1);
+        if (n != -ETIME) return -2;
+    }
+    weft_close(s);
+    return 0;
+}
+
+TEST(script_peer_that_never_answers)
+{
+    ASSERT_OK(weft_test_run(waits_for_ever));
+}

@@ -7,7 +7,9 @@
 #include "town.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -352,6 +354,46 @@ TEST(stdio_keeps_no_runtime_from_its_end)
             close(fds[0]);
             close(fds[1]);
         }
+    }
+}
+
+static int writes_to(weft_file *file)
+{
+    return (int)weft_file_write(file, "x", 1, 0);
+}
+
+/* Started without standard input, a program finds that it is closed, whatever the library has opened meanwhile; it does not read what is the library's. */
+TEST(stdio_that_is_closed_stays_closed)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        weft_stream *in, *out;
+        weft_signal *usr;
+        weft_file *file;
+        int fds[2], r;
+        connect_pair(PIPE, fds);
+        ASSERT_OK(weft_file_of(memfd_create("any", MFD_CLOEXEC), &file));
+        struct place standard_out = place_take(1, fds[1]);
+        struct place standard_in = {0, fcntl(0, F_DUPFD_CLOEXEC, 10)};
+        close(0);
+        crew_start(&crew, crew_sizes[i]);
+        if (crew.workers < 0) ASSERT_GE(weft_rt_fd(crew.rt), 3);
+        int opened = weft_stdout(&out), heard = weft_signal_open(SIGUSR2, &usr);
+        int joined = weft_join(weft_go(writes_to, file), &r), closed = weft_stdin(&in);
+        int number = fcntl(0, F_GETFD);
+        place_back(standard_in);
+        place_back(standard_out);
+        ASSERT_OK(opened);
+        ASSERT_OK(heard);
+        ASSERT(joined == 0 && r == 1);
+        ASSERT_EQ(closed, -EBADF);
+        ASSERT_EQ(number, -1);
+        weft_signal_close(usr);
+        weft_file_close(file);
+        weft_close(out);
+        crew_stop(&crew);
+        close(fds[0]);
+        close(fds[1]);
     }
 }
 

@@ -35,6 +35,53 @@ TEST(task_join_refuses_and_spends_the_handle)
     crew_each(refusals);
 }
 
+/* ---- itself ---- */
+
+struct joins_itself {
+    WEFT_FRAME(int);
+    weft_task *_Atomic *me;
+    struct weft_yield pause;
+    struct weft_join join;
+};
+static weft_async(joins_itself)
+{
+    weft_begin;
+    while (!load_acquire(f->me)) /* its spawner's */
+        weft_await(f->pause, weft_yield);
+    weft_await(f->join, weft_join, load_relaxed(f->me), NULL);
+    store_release(f->me, NULL);
+    weft_return(f->join.ret == -EDEADLK ? 0 : -EIO);
+    weft_end;
+}
+
+static int joins_itself_too(weft_task *_Atomic *me)
+{
+    while (!load_acquire(me))
+        (void)weft_yield();
+    int r = weft_join(load_relaxed(me), (int *)NULL);
+    store_release(me, NULL);
+    return r == -EDEADLK ? 0 : -EIO;
+}
+
+/* It would wait for ever. The handle is spent: the harness would see the block that stays. */
+static void join_of_itself(struct crew *crew)
+{
+    weft_stats s;
+    for (int i = 0; i < 2; i++) {
+        weft_task *_Atomic me = NULL;
+        weft_task *task = i ? weft_go(joins_itself_too, &me) : weft_spawn(joins_itself, &me);
+        store_release(&me, task); /* who has it spends it */
+        CREW_UNTIL(!load_acquire(&me));
+    }
+    weft_rt_stats(crew->rt, &s);
+    ASSERT_EQ(s.unread_failures, 0);
+}
+
+TEST(task_join_of_itself_is_refused)
+{
+    crew_each(join_of_itself);
+}
+
 static _Atomic uint64_t ran;
 
 static void count_one(void)

@@ -3,11 +3,13 @@
  * on_task_spawn and on_task_end: once for each task, in this order, whatever becomes of it.
  */
 #include "crew.h"
+#include "death.h"
 #include "tasks.h"
 #include "test.h"
 
 #include <errno.h>
 #include <string.h>
+#include <weft/time.h>
 
 static _Atomic uint32_t spawned;
 static _Atomic uint32_t ended;
@@ -132,4 +134,77 @@ TEST(task_hooks_do_not_see_what_was_refused)
     ASSERT_NULL(weft_go_as((.rt = rt, .stack_bytes = SIZE_MAX), answers, 1));
     ASSERT_EQ(load_relaxed(&spawned), 0);
     ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+/* ---- hooks that wait ---- */
+
+static _Atomic bool wait_now; /* relaxed: a flag */
+static _Atomic int answer = 1;
+
+/* A worker that waited here would wait for what only it can bring. */
+static void sleeps_in_a_hook(weft_rt *rt, unsigned worker)
+{
+    (void)rt;
+    (void)worker;
+    if (exchange_relaxed(&wait_now, false)) store_relaxed(&answer, weft_sleep(weft_ms(1)));
+}
+
+static void sleeps_at_a_task(weft_rt *rt, const weft_task *task)
+{
+    (void)task;
+    sleeps_in_a_hook(rt, 0);
+}
+
+static bool at_spawn; /* by a fiber; written while there is one thread */
+
+static int spawns_one(void)
+{
+    if (at_spawn) store_relaxed(&wait_now, true);
+    return weft_join(weft_go(answers, 1), (int *)NULL);
+}
+
+static void runs_with(weft_rt_opts opts)
+{
+    weft_rt *rt;
+    int got = 1;
+    at_spawn = opts.on_task_spawn != NULL;
+    store_relaxed(&wait_now, !at_spawn);
+    if (weft_rt_new(&opts, &rt) < 0) _exit(2);
+    if (weft_join(weft_go_as((.rt = rt), spawns_one), &got) < 0 || got != 0) _exit(3);
+    CREW_UNTIL(load_relaxed(&answer) != 1); /* it may park later */
+    if (weft_rt_stop(rt, -1) < 0) _exit(4);
+    _exit(load_relaxed(&answer) == -EDEADLK ? 9 : 5);
+}
+
+static void waits_at_thread_start(void *unused)
+{
+    (void)unused;
+    runs_with((weft_rt_opts){.workers = 1, .on_thread_start = sleeps_in_a_hook});
+}
+
+static void waits_at_park(void *unused)
+{
+    (void)unused;
+    runs_with((weft_rt_opts){.workers = 1, .on_thread_park = sleeps_in_a_hook});
+}
+
+static void waits_at_task_end(void *unused)
+{
+    (void)unused;
+    runs_with((weft_rt_opts){.workers = 1, .on_task_end = sleeps_at_a_task});
+}
+
+/* It would come back on another worker, with the new task in its hands. */
+static void waits_at_task_spawn(void *unused)
+{
+    (void)unused;
+    runs_with((weft_rt_opts){.workers = 2, .on_task_spawn = sleeps_at_a_task});
+}
+
+TEST(task_hooks_that_wait_are_told)
+{
+    death_expect_told(waits_at_task_spawn, "weft: task 'spawns_one' (spawned at ");
+    death_expect_told(waits_at_thread_start, "weft: a worker waits inside a hook, called from ");
+    death_expect_told(waits_at_park, "weft: a worker waits inside a hook, called from ");
+    death_expect_told(waits_at_task_end, "weft: a worker waits inside a hook, called from ");
 }

@@ -26,6 +26,18 @@ TEST(testkit_lets_an_hour_pass)
     ASSERT_EQ(weft_test_run(NULL), -EINVAL);
 }
 
+/* What is said to the program's own runtimes is not said to this one. */
+TEST(testkit_is_turned_and_stands_whatever_the_environment_says)
+{
+    ASSERT_OK(setenv("WEFT_WORKERS", "2", 1));
+    ASSERT_OK(setenv("WEFT_PAUSED", "0", 1));
+    ASSERT_EQ(weft_test_run(an_hour), 7);
+    ASSERT_OK(setenv("WEFT_WORKERS", "many", 1));
+    ASSERT_EQ(weft_test_run(an_hour), -EINVAL); /* what nobody can mean is told */
+    ASSERT_OK(unsetenv("WEFT_WORKERS"));
+    ASSERT_OK(unsetenv("WEFT_PAUSED"));
+}
+
 /* ---- the same each time ---------------------------------------------------------------------- */
 
 static char order[200];
@@ -98,6 +110,31 @@ static int leaves_one_behind(void)
 TEST(testkit_cancels_what_a_test_leaves_behind)
 {
     ASSERT_OK(weft_test_run(leaves_one_behind));
+}
+
+static int stuck_beside_others(void)
+{
+    for (int i = 0; i < 10; i++) {
+        int r = weft_detach(i % 2 ? weft_spawn(waits_for_ever) : weft_go(an_hour));
+        if (r < 0) return r;
+    }
+    return weft_run(waits_for_ever);
+}
+
+static void runs_stuck_beside_others(void *unused)
+{
+    (void)unused;
+    if (weft_test_run(stuck_beside_others) != -EDEADLK) _exit(1);
+}
+
+/* The others stop when they are told to: nothing is said of them, and nothing stays. */
+TEST(testkit_ends_what_a_stuck_test_leaves_behind)
+{
+    struct death d = death_of(runs_stuck_beside_others, NULL);
+    ASSERT_OK(d.signal);
+    ASSERT_OK(d.code);
+    ASSERT_STR(d.said, "weft: the test waits, and nothing is left that could end the wait\n");
+    ASSERT_EQ(weft_test_run(stuck_beside_others), -EDEADLK); /* the harness looks for memory */
 }
 
 static int inside(void)

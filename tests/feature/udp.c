@@ -341,6 +341,7 @@ static void joins_groups(struct crew *crew)
     ASSERT_OK(weft_udp_bind_with(&opts, text, &second));
     ASSERT_EQ(weft_udp_join(u, "127.0.0.1", "lo"), -EINVAL); /* no group */
     ASSERT_EQ(weft_udp_join(u, "nonsense", "lo"), -EINVAL);
+    ASSERT_EQ(weft_udp_join(u, "ff02::7:7", "lo"), -EINVAL); /* of the other family */
     ASSERT_EQ(weft_udp_join(u, "239.7.7.7", "no-such-if"), -ENODEV);
     ASSERT_EQ(weft_udp_leave(u, "239.7.7.7", "lo"), -EADDRNOTAVAIL);
     ASSERT_OK(weft_udp_join(u, "239.7.7.7", "lo"));
@@ -362,6 +363,38 @@ static void joins_groups(struct crew *crew)
 TEST(udp_joins_groups)
 {
     crew_each(joins_groups);
+}
+
+/* The same of IPv6, where the interface is part of the address. */
+static void joins_groups_v6(struct crew *crew)
+{
+    weft_addr a, to;
+    char text[64], in[10];
+    weft_udp *u;
+    (void)crew;
+    int r = weft_udp_bind_with(&(weft_udp_opts){.v6_only = true}, "[::]:0", &u);
+    if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT) TEST_SKIP("no IPv6 here");
+    ASSERT_OK(r);
+    ASSERT_OK(weft_udp_local(u, &a));
+    ASSERT_EQ(weft_udp_join(u, "::1", "lo"), -EINVAL);       /* no group */
+    ASSERT_EQ(weft_udp_join(u, "239.7.7.7", "lo"), -EINVAL); /* of the other family */
+    ASSERT_EQ(weft_udp_join(u, "ff02::7:7", "no-such-if"), -ENODEV);
+    ASSERT_EQ(weft_udp_leave(u, "ff02::7:7", "lo"), -EADDRNOTAVAIL);
+    ASSERT_OK(weft_udp_join(u, "ff02::7:7", "lo"));
+    ASSERT_EQ(weft_udp_join(u, "ff02::7:7", "lo"), -EADDRINUSE);
+    ASSERT_OK(weft_udp_multicast_by(u, "lo"));
+    snprintf(text, sizeof text, "[ff02::7:7%%lo]:%d", weft_addr_port(&a));
+    ASSERT_OK(weft_addr_parse(text, &to));
+    ssize_t sent = weft_udp_send_to(u, "all", 3, &to);
+    if (sent == 3) ASSERT_EQ(weft_udp_recv(u, in, sizeof in), 3);
+    if (sent != 3) ASSERT_EQ(sent, -ENETUNREACH); /* lo has no such route everywhere */
+    ASSERT_OK(weft_udp_leave(u, "ff02::7:7", "lo"));
+    weft_close(u);
+}
+
+TEST(udp_joins_groups_of_the_other_family)
+{
+    crew_each(joins_groups_v6);
 }
 
 static void broadcasts(struct crew *crew)
@@ -402,6 +435,9 @@ static void has_options(struct crew *crew)
         ASSERT_OK(weft_udp_set(u, WEFT_UDP_RECV_BYTES, 20000));
         ASSERT_OK(weft_udp_get(u, WEFT_UDP_RECV_BYTES, &value));
         ASSERT_EQ(value, 40000);
+        ASSERT_OK(weft_udp_set(u, WEFT_UDP_SEND_BYTES, 10000));
+        ASSERT_OK(weft_udp_get(u, WEFT_UDP_SEND_BYTES, &value));
+        ASSERT_EQ(value, 20000);
         ASSERT_OK(weft_udp_set(u, WEFT_UDP_TOS, 0x10));
         ASSERT_OK(weft_udp_get(u, WEFT_UDP_TOS, &value));
         ASSERT_EQ(value, 0x10);

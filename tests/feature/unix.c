@@ -86,6 +86,12 @@ static void carries_all(struct crew *crew)
         ASSERT_OK(weft_dgram_bind(name, &b));
         ASSERT_OK(weft_dgram_bind(NULL, &a));
         ASSERT_EQ(weft_dgram_send(a, "x", 1), -ENOTCONN);
+        weft_addr at;
+        char text[WEFT_ADDR_TEXT];
+        ASSERT_OK(weft_dgram_local(b, &at));
+        (void)weft_addr_print(&at, text, sizeof text);
+        ASSERT_STR(text, name);
+        ASSERT_EQ(weft_dgram_local(b, NULL), -EINVAL);
         ASSERT_OK(weft_dgram_connect(a, name));
         carries(a, b, i);
         ASSERT_OK(weft_dgram_connect(a, NULL));

@@ -5,6 +5,7 @@
  */
 #include "base/fault.h"
 #include "on_uring.h"
+#include "sys/clock.h"
 #include "town.h"
 
 #include <sys/socket.h>
@@ -83,7 +84,7 @@ static int all_say(struct word *words)
 
 TEST(send_of_many_is_one_call)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     struct word words[SPEAKERS] = {{.said = 0}};
     int ears[SPEAKERS];
     int entered = 0;
@@ -116,7 +117,7 @@ static int goes_on(struct word *w)
 
 TEST(send_behind_a_send_is_a_call)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     struct word w = {.said = 1};
     int calls = 0;
     int ear = pair_with(&w.stream);
@@ -155,7 +156,7 @@ static int chooses(struct choice *c)
 
 TEST(send_in_a_select_is_made_on_the_spot)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     struct choice c = {.said = 0};
     ssize_t heard = 0;
     int r = 1;
@@ -189,7 +190,7 @@ static int cancels_it(struct word *w, bool stackless)
 TEST(send_that_is_given_up_was_not_made)
 {
     for (int stackless = 0; stackless < 2; stackless++) {
-        weft_rt *rt = on_uring(1);
+        weft_rt *rt = on_uring_quick();
         struct word w = {.said = 1};
         int r = 1;
         int ear = pair_with(&w.stream);
@@ -219,7 +220,7 @@ static int closes_it(struct word *w)
 
 TEST(send_that_is_closed_was_not_made)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     struct word w = {.said = 1};
     int r = 1;
     int ear = pair_with(&w.stream);
@@ -252,7 +253,7 @@ static int closes_half(struct word *w)
 
 TEST(send_of_a_half_that_is_closed_is_made)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     struct word w = {.said = 1};
     int r = 1;
     int ear = pair_with(&w.stream);
@@ -279,7 +280,7 @@ static int fills(weft_stream *s)
 /* It waits for room, again and again. */
 TEST(send_waits_for_room)
 {
-    weft_rt *rt = on_uring(1);
+    weft_rt *rt = on_uring_quick();
     weft_stream *s;
     int r = 1;
     int ear = pair_with(&s);
@@ -295,5 +296,85 @@ TEST(send_waits_for_room)
     ASSERT_OK(r);
     weft_close(s);
     ASSERT_OK(close(ear));
+    stops(rt);
+}
+
+/* ---- among slow polls ---- */
+
+/* Each poll of these lasts; one of them is the peer, too, who asks, and looks for the answer at each of its polls. */
+enum { SLOW = 4, SLOW_NS = 200000, QUESTIONS = 12 };
+
+struct market {
+    int peer;
+    weft_stream *ours;
+    unsigned polls; /* slow ones; one worker polls everybody */
+    unsigned answered_at;
+    unsigned waited_most; /* between an answer and its arrival, in polls of all */
+    int asked;
+};
+
+static void lasts(struct market *m)
+{
+    int64_t end = weft__clock_now() + SLOW_NS;
+    m->polls++;
+    while (weft__clock_now() < end)
+        continue;
+}
+
+static int is_busy(struct market *m)
+{
+    while (m->asked <= QUESTIONS) {
+        lasts(m);
+        weft_yield();
+    }
+    return 0;
+}
+
+static void hears(struct market *m)
+{
+    if (m->asked > 0 && heard_by(m->peer) <= 0) return;
+    unsigned waited = m->polls - m->answered_at;
+    if (m->asked > 2 && waited > m->waited_most) m->waited_most = waited; /* by then it is known that they are slow */
+    if (m->asked++ < QUESTIONS) asks(m->peer);
+}
+
+static int is_the_peer(struct market *m)
+{
+    while (m->asked <= QUESTIONS) {
+        lasts(m);
+        hears(m);
+        weft_yield();
+    }
+    return 0;
+}
+
+static int answers(struct market *m)
+{
+    char question;
+    for (int i = 0; i < QUESTIONS; i++) {
+        if (weft_read(m->ours, &question, 1) != 1) return -EIO;
+        m->answered_at = m->polls;
+        if (weft_write(m->ours, "word", 4) != 4) return -EIO;
+    }
+    return 0;
+}
+
+TEST(send_does_not_wait_for_slow_polls)
+{
+    weft_rt *rt = on_uring(1);
+    struct market m = {.asked = 0};
+    weft_task *busy[SLOW];
+    int r = 1;
+    m.peer = pair_with(&m.ours);
+    weft_task *answerer = weft_go(answers, &m);
+    for (int i = 0; i < SLOW; i++)
+        busy[i] = i == 0 ? weft_go(is_the_peer, &m) : weft_go(is_busy, &m);
+    for (int i = 0; i < SLOW; i++)
+        ASSERT_OK(weft_join(busy[i], &r));
+    ASSERT_OK(weft_join(answerer, &r));
+    ASSERT_OK(r);
+    ASSERT_LE(m.waited_most, 2 * SLOW); /* until the peer's next poll; the tick would be 61 */
+    weft_close(m.ours);
+    ASSERT_OK(close(m.peer));
     stops(rt);
 }

@@ -504,6 +504,28 @@ static void bounded_is_freed(void)
     end();
 }
 
+/* The sender waits, and comes to see that it has sent when the channel was freed. */
+static void rendezvous_is_freed(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 0);
+    struct actor *receiver = actor(false, 1, 0, 0);
+    receiver->frees = true;
+    model_thread(run_it, actor(true, 1, 1, 0));
+    model_thread(run_it, receiver);
+    end();
+}
+
+/* Two places are reserved, one is used, the other dropped, and the channel closed: both receivers come to its end. */
+static void last_permit_is_dropped(void)
+{
+    begin(WEFT_CHAN_BOUNDED, 2);
+    run(actor(false, 9, 0, 0));
+    model_thread(run_it, actor(false, 9, 0, 0));
+    model_thread(run_it, actor_of(RESERVES, false, 0, 2, 0));
+    model_thread(close_it, NULL);
+    end();
+}
+
 /* A run is open on each side while others come to wait: a ring of three, so that one operation leaves a run behind. */
 static void runs_are_taken_back(void)
 {
@@ -591,6 +613,10 @@ static const struct model_case cases[] = {
      .unbounded = true},
     {.name = "chan: the end is awaited", .run = end_is_awaited, .preemptions = 2},
     {.name = "chan: two places are reserved at once", .run = two_are_reserved, .preemptions = 3},
+    {.name = "chan: a rendezvous is freed by who received",
+     .run = rendezvous_is_freed,
+     .preemptions = 3},
+    {.name = "chan: the last permit is dropped", .run = last_permit_is_dropped, .preemptions = 2},
     {.name = "mutant: a receiver waits, a sender goes on",
      .run = runs_are_taken_back,
      .mutant = RECEIVER_LEAVES_THE_RUN,

@@ -110,7 +110,7 @@ static void cancel(void)
     begin(2, 0, 1);
     struct once *o = once_of(the_once);
     weft__leaf_lock(&o->list);
-    model_assert(try_enter(o, NULL) == 1);
+    model_assert(try_enter(o, NULL, false) == 1);
     weft__waitlist_unlock(&o->list);
     actor_run(actors[0]);
     actor_run(actors[1]);

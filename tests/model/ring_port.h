@@ -53,7 +53,7 @@ static void calms(struct weft__driver *d)
 static enum weft__home who_is_home(struct weft__driver *d, uint32_t index)
 {
     (void)d, (void)index;
-    return model_self() == worker ? WEFT__HOME_SELF
+    return model_self() == worker ? WEFT__HOME_SOON
            : worker               ? WEFT__HOME_ANOTHER
                                   : WEFT__HOME_NOBODY;
 }

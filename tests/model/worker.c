@@ -226,6 +226,7 @@ void weft__overflow_thread_done(struct weft__altstack *a) { (void)a; unreached()
 void weft__rt_hold(struct weft_rt *rt) { (void)rt; unreached(); }
 void weft__rt_release(struct weft_rt *rt) { (void)rt; unreached(); }
 void weft__rt_signal(struct weft_rt *rt) { (void)rt; unreached(); }
+struct weft_rt *weft__pool_rt(const struct weft_pool *pool) { (void)pool; unreached(); return NULL; }
 weft_rt *weft_rt_current(void) { unreached(); return NULL; }
 void weft__slab_free_foreign(struct weft__slab *slab, struct weft__block *block,
                              struct weft__slab_chunk *chunk)

@@ -45,6 +45,38 @@ TEST(set_places_are_given_in_turn)
     weft_set_done(&set);
 }
 
+/* A turn is a place that is kept, also when nobody else is queued: who comes later does not pass. */
+TEST(set_turn_keeps_a_place)
+{
+    weft_set set = {.limit = 2};
+    struct counted c[2];
+    struct weft_cx cx[2];
+    struct weft_set_reserve place[2];
+
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(weft__set_try_reserve(&set));
+    for (int i = 0; i < 2; i++) {
+        cx[i] = cx_of(&c[i]);
+        place[i] = (struct weft_set_reserve){.set = &set};
+        ASSERT_EQ(weft_set_reserve_poll(&place[i], &cx[i]), WEFT_PENDING);
+    }
+    weft_set_permit_drop(&set);
+    weft_set_permit_drop(&set);
+    ASSERT_EQ(c[0].wakes, 1);
+    ASSERT_EQ(c[1].wakes, 1);
+    ASSERT_EQ(weft__set_try_reserve(&set), -EAGAIN); /* both are free, and not for this one */
+    cx[1].why = -ECANCELED;                          /* it gives its place up */
+    ASSERT_EQ(weft_set_reserve_poll(&place[1], &cx[1]), WEFT_READY);
+    ASSERT_EQ(place[1].ret, -ECANCELED);
+    ASSERT_OK(weft__set_try_reserve(&set));
+    ASSERT_EQ(weft__set_try_reserve(&set), -EAGAIN);
+    ASSERT_EQ(weft_set_reserve_poll(&place[0], &cx[0]), WEFT_READY);
+    ASSERT_OK(place[0].ret);
+    weft_set_permit_drop(&set);
+    weft_set_permit_drop(&set);
+    weft_set_done(&set);
+}
+
 TEST(set_takers_hear_that_nobody_is_left)
 {
     weft_set set = {0};

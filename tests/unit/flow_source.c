@@ -98,6 +98,33 @@ TEST(merge_keeps_what_comes_from_one_that_lost)
     ASSERT_EQ(m.got, 1);
 }
 
+/* An error is an answer: one that comes from a loser, and is not what it was told to stop with, is that of the next pull, or of this one, if there is no winner. */
+TEST(merge_keeps_an_error_of_one_that_lost)
+{
+    for (int stopped = 0; stopped < 2; stopped++) {
+        struct merged m;
+        merged_init(&m, WAITS, WAITS);
+        ASSERT_EQ(merged_poll(&m), WEFT_PENDING);
+        m.a.stopped = -EIO;
+        if (stopped) {
+            m.cx.why = -ETIME;
+        } else {
+            m.b.answer = 1;
+            ASSERT_EQ(merged_poll(&m), WEFT_READY);
+            ASSERT_EQ(m.both.source.ret, 1);
+            ASSERT_EQ(m.got, 2);
+            m.b.answer = WAITS;
+        }
+        ASSERT_EQ(merged_poll(&m), WEFT_READY);
+        ASSERT_EQ(m.both.source.ret, -EIO);
+        m.cx.why = 0;
+        m.a.answer = 1; /* and it goes on */
+        ASSERT_EQ(merged_poll(&m), WEFT_READY);
+        ASSERT_EQ(m.both.source.ret, 1);
+        ASSERT_EQ(m.got, 1);
+    }
+}
+
 TEST(merge_waits_for_one_that_does_not_stop_at_once)
 {
     struct merged m;
@@ -159,6 +186,50 @@ TEST(chunks_keep_what_they_have_when_told_to_stop)
     ASSERT_EQ(one.source.ret, 1);
     ASSERT_EQ(one.source.poll(&one.source, batch, &cx), WEFT_READY);
     ASSERT_EQ(one.source.ret, 0);
+}
+
+static int passes(void *ctx, void *item)
+{
+    (void)ctx, (void)item;
+    return 1;
+}
+static int copies(void *ctx, const void *in, void *into)
+{
+    (void)ctx;
+    *(int *)into = *(const int *)in;
+    return 1;
+}
+
+/* A chunk is several items: what has room for one, or looks at one, refuses them; what only passes them on does not. */
+TEST(chunks_pass_only_where_there_is_room_for_them)
+{
+    struct puppet a = puppet_of(1, 7);
+    struct weft_chunks some = weft_chunks(&a.source, 3, WEFT_FOREVER);
+    struct weft_cx cx = cx_of(&waker);
+    int in, late[1], batch[8] = {0};
+    weft_source *of[1] = {&some.source};
+    struct weft_filter filter = weft_filter(&some.source, passes, NULL);
+    struct weft_map map = weft_map(&some.source, copies, NULL, &in, int);
+    struct weft_merge merge = weft_merge(of, 1, late);
+    struct weft_chunks twice = weft_chunks(&some.source, 2, WEFT_FOREVER);
+    weft_source *refuse[] = {&filter.source, &map.source, &merge.source, &twice.source};
+
+    for (size_t i = 0; i < sizeof(refuse) / sizeof(refuse[0]); i++) {
+        ASSERT_EQ(refuse[i]->poll(refuse[i], batch, &cx), WEFT_READY);
+        ASSERT_EQ(refuse[i]->ret, -EINVAL);
+    }
+    ASSERT_EQ(a.polls, 0);
+
+    struct weft_take take = weft_take(&some.source, 1);
+    struct weft_within within = weft_within(&take.source, WEFT_FOREVER);
+    struct weft_throttle throttle = weft_throttle(&within.source, 0);
+    ASSERT_EQ(throttle.source.poll(&throttle.source, batch, &cx), WEFT_READY);
+    ASSERT_EQ(throttle.source.ret, 3);
+    for (int i = 0; i < 8; i++)
+        ASSERT_EQ(batch[i], i < 3 ? 7 : 0);
+    twice = weft_chunks(&throttle.source, 2, WEFT_FOREVER); /* it is passed on that they are several */
+    ASSERT_EQ(twice.source.poll(&twice.source, batch, &cx), WEFT_READY);
+    ASSERT_EQ(twice.source.ret, -EINVAL);
 }
 
 TEST(sources_of_a_program_see_no_look)

@@ -8,6 +8,7 @@
 #include "sched/sched.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
+#include "sys/signals.h"
 #include "sys/stackdir.h"
 #include "task/fiberdir.h"
 #include "test.h"
@@ -58,8 +59,8 @@ static int child_finds_it_free(struct weft__lock *lock)
 /* Also before there is any runtime. */
 TEST(fork_waits_for_the_locks_of_the_process)
 {
-    struct weft__lock *locks[] = {weft__pool_lock(), weft__guest_lock(), weft__fiberdir_lock(),
-                                  weft__stackdir_lock(), weft__segv_lock()};
+    struct weft__lock *locks[] = {weft__pool_lock(),     weft__guest_lock(), weft__fiberdir_lock(),
+                                  weft__stackdir_lock(), weft__segv_lock(),  weft__signals_lock()};
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
         struct holder h = {.lock = locks[i]};
         pthread_t thread;

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "counted.h"
 #include "sync/chan.h"
 #include "task/state.h"
 #include "test.h"
@@ -125,6 +126,141 @@ TEST(chan_runs_end_where_somebody_waits)
     weft_chan_free(public_of(c));
 }
 
+/* ---- receivers that wait, by hand ---- */
+
+enum { WAITERS = 3 };
+
+/* Receivers that wait, each with a waker of its own. */
+struct waiting {
+    struct counted c[WAITERS];
+    struct weft_cx cx[WAITERS];
+    struct weft_recv rx[WAITERS];
+    uint64_t got[WAITERS];
+};
+
+static void waiting_begin(struct waiting *w, struct weft__chan *c)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        w->cx[i] = cx_of(&w->c[i]);
+        w->got[i] = 0;
+        w->rx[i] = (struct weft_recv){.chan = c, .into = &w->got[i]};
+        ASSERT_EQ(weft_recv_poll(&w->rx[i], &w->cx[i]), WEFT_PENDING);
+    }
+}
+
+/* Exactly this one is woken, and receives that. */
+static void waiting_receives(struct waiting *w, int who, uint64_t value)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        ASSERT_EQ(w->c[i].wakes, i == who);
+        w->c[i].wakes = 0;
+    }
+    ASSERT_EQ(weft_recv_poll(&w->rx[who], &w->cx[who]), WEFT_READY);
+    ASSERT_EQ(w->rx[who].ret, 1);
+    ASSERT_EQ(w->got[who], value);
+}
+
+/* Two were woken, and both overtaken: in whichever order they find that out, they are where they were, before the third. */
+TEST(chan_overtaken_receivers_keep_their_order)
+{
+    for (int turned = 0; turned < 2; turned++) {
+        struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 4);
+        struct waiting w;
+        uint64_t got;
+
+        waiting_begin(&w, c);
+        for (uint64_t i = 0; i < 2; i++)
+            ASSERT_OK(weft_try_send(public_of(c), &i));
+        for (uint64_t i = 0; i < 2; i++) {
+            ASSERT_EQ(weft_try_recv(public_of(c), &got), 1);
+            ASSERT_EQ(got, i);
+        }
+        for (int i = 0; i < 2; i++) {
+            int who = turned ? 1 - i : i;
+            ASSERT_EQ(w.c[who].wakes, 1);
+            w.c[who].wakes = 0;
+            ASSERT_EQ(weft_recv_poll(&w.rx[who], &w.cx[who]), WEFT_PENDING);
+        }
+        for (uint64_t i = 0; i < WAITERS; i++) {
+            ASSERT_OK(weft_try_send(public_of(c), &i));
+            waiting_receives(&w, (int)i, i);
+        }
+        weft_chan_free(public_of(c));
+    }
+}
+
+/* A close tells no receiver as long as permits are out: there is nothing to see, and they keep their order. Nor does it go round in circles with more of them
+ * than it wakes at a time. */
+TEST(chan_close_with_permits_wakes_no_receiver)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 4);
+    struct waiting w;
+
+    ASSERT_OK(weft_reserve_many(public_of(c), 4));
+    waiting_begin(&w, c);
+    ASSERT_OK(weft_chan_close(public_of(c)));
+    for (uint64_t i = 0; i < WAITERS; i++) {
+        ASSERT_OK(weft_permit_send(public_of(c), &i));
+        waiting_receives(&w, (int)i, i);
+    }
+    ASSERT_OK(weft_permit_drop(public_of(c)));
+    weft_chan_free(public_of(c));
+}
+
+/* The last permit of a closed channel is dropped while a message lies there, whose receiver has not come: the others are told of the end all the same. */
+TEST(chan_last_permit_ends_it_for_all)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 2);
+    struct waiting w;
+    uint64_t msg = 7;
+    int received = 0;
+
+    ASSERT_OK(weft_reserve_many(public_of(c), 2));
+    waiting_begin(&w, c);
+    ASSERT_OK(weft_chan_close(public_of(c)));
+    for (int i = 0; i < WAITERS; i++) /* there may be more to come */
+        ASSERT_EQ(weft_recv_poll(&w.rx[i], &w.cx[i]), WEFT_PENDING);
+    ASSERT_OK(weft_permit_send(public_of(c), &msg));
+    ASSERT_OK(weft_permit_drop(public_of(c)));
+    for (int i = 0; i < WAITERS; i++) {
+        ASSERT_EQ(weft_recv_poll(&w.rx[i], &w.cx[i]), WEFT_READY);
+        received += w.rx[i].ret;
+    }
+    ASSERT_EQ(received, 1);
+    weft_chan_free(public_of(c));
+}
+
+/* Where sender and receiver meet, too, whoever has received may free it: what a sender has not seen yet stays until it has. */
+TEST(chan_rendezvous_freed_before_the_sender_looks)
+{
+    for (int told = 0; told < 2; told++) {
+        struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 0);
+        struct counted one, two;
+        struct weft_cx cx[2] = {cx_of(&one), cx_of(&two)};
+        uint64_t msg = 7, got[2];
+        struct weft_send tx[2] = {{.chan = c, .msg = &msg}, {.chan = c, .msg = &msg}};
+
+        for (int i = 0; i < 2; i++)
+            ASSERT_EQ(weft_send_poll(&tx[i], &cx[i]), WEFT_PENDING);
+        ASSERT_EQ(weft_recv_many(public_of(c), got, 2), 2);
+#if defined(WEFT_DEBUG)
+        int64_t live = weft__alloc_live();
+#endif
+        weft_chan_free(public_of(c));
+#if defined(WEFT_DEBUG)
+        ASSERT_EQ(weft__alloc_live(), live);
+#endif
+        cx[1].why = told ? -ECANCELED : 0; /* also one that is told to stop has sent */
+        for (int i = 0; i < 2; i++) {
+            ASSERT_EQ(weft_send_poll(&tx[i], &cx[i]), WEFT_READY);
+            ASSERT_OK(tx[i].ret);
+        }
+#if defined(WEFT_DEBUG)
+        ASSERT_EQ(weft__alloc_live(), live - 1);
+#endif
+    }
+}
+
 /* Closed, nobody goes ahead. */
 TEST(chan_runs_end_with_the_channel)
 {
@@ -226,9 +362,9 @@ TEST(chan_without_memory)
     weft_cast *cast = NULL;
     uint64_t msg = 1, got;
 
+    weft__fault_arm(WEFT__FAULT_ALLOC, 1, 1, -ENOMEM);
+    ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, 4, &chan), -ENOMEM);
     for (uint32_t nth = 1; nth <= 2; nth++) {
-        weft__fault_arm(WEFT__FAULT_ALLOC, nth, 1, -ENOMEM);
-        ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, 4, &chan), -ENOMEM);
         weft__fault_arm(WEFT__FAULT_ALLOC, nth, 1, -ENOMEM);
         ASSERT_EQ(weft_chan_new_sized(WEFT_CHAN_UNBOUNDED, 8, 0, &chan), -ENOMEM);
     }

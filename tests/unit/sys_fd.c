@@ -22,6 +22,25 @@ TEST(fd_close_closes)
     weft__fd_close(-EMFILE);
 }
 
+/* The first free number may be one of the standard three. */
+TEST(fd_beyond_standard_leaves_those_alone)
+{
+    int before = fcntl(0, F_DUPFD_CLOEXEC, 10);
+    close(0);
+    int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd = weft__fd_beyond_standard(low);
+    int left = fcntl(0, F_GETFD);
+    ASSERT_EQ(dup2(before, 0), 0);
+    ASSERT_EQ(low, 0);
+    ASSERT_GE(fd, 3);
+    ASSERT_EQ(left, -1);
+    ASSERT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    ASSERT_EQ(weft__fd_beyond_standard(fd), fd);
+    ASSERT_EQ(weft__fd_beyond_standard(-EMFILE), -EMFILE);
+    weft__fd_close(fd);
+    close(before);
+}
+
 /* The end of the peer is something to read, and the end of what is urgent; it is no reason to write. */
 TEST(fd_ready_tells_what_was_asked_for)
 {

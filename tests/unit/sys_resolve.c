@@ -24,7 +24,7 @@ TEST(resolve_knows_numbers)
     ASSERT_OK(numbers("127.0.0.1", NULL));
     ASSERT_OK(numbers("127.0.0.1", "65535"));
     ASSERT_OK(numbers("::", "1"));
-    ASSERT_EQ(numbers("127.0.0.1", "65536"), -EAGAIN); /* the system says what is wrong with it */
+    ASSERT_EQ(numbers("127.0.0.1", "65536"), -EAGAIN); /* who asks is told what is wrong with it */
     ASSERT_EQ(numbers("127.0.0.1", "http"), -EAGAIN);
     ASSERT_EQ(numbers("localhost", "80"), -EAGAIN);
     ASSERT_EQ(numbers("*", "80"), -EAGAIN);
@@ -33,13 +33,33 @@ TEST(resolve_knows_numbers)
     ASSERT_EQ(load_relaxed(&names_asked), 0);
 }
 
-static int asks(const char *host)
+static int asks_for(const char *host, const char *service)
 {
     struct weft__address_list *list = NULL;
-    struct weft__query q = {.host = host, .service = "80"};
+    struct weft__query q = {.host = host, .service = service};
     int r = weft__resolve(&q, &list);
     weft__free(list);
     return r;
+}
+
+static int asks(const char *host)
+{
+    return asks_for(host, "80");
+}
+
+/* The C library would take the lowest 16 bits of any number, and connect to somebody else. */
+TEST(resolve_takes_no_number_for_a_port_that_is_none)
+{
+    static const char *const none[] = {"65536", "99999", "4294967376", "-1", "+80", " 80", "", "80 "};
+    names_reset();
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        ASSERT_EQ(asks_for("127.0.0.1", none[i]), -EPROTONOSUPPORT);
+        ASSERT_EQ(asks_for("localhost", none[i]), -EPROTONOSUPPORT);
+    }
+    ASSERT_EQ(load_relaxed(&names_asked), 0);
+    ASSERT_OK(asks_for("localhost", "65535"));
+    ASSERT_OK(asks_for("localhost", "00080"));
+    ASSERT_OK(asks_for("localhost", NULL));
 }
 
 TEST(resolve_errors)

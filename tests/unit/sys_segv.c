@@ -11,8 +11,10 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 /* ---- the question ---- */
 
@@ -268,5 +270,57 @@ TEST(altstack_without_memory_says_so)
     weft__altstack_done(&a); /* of one that failed: nothing */
     ASSERT(altstack_now().ss_flags & SS_DISABLE);
     ASSERT_OK(sigaltstack(&at_first, NULL));
+}
+#endif
+
+/* ---- for the rest of a thread's life ---- */
+
+static bool is_mapped(const stack_t *stack)
+{
+    unsigned char page;
+    return mincore(stack->ss_sp, 1, &page) == 0;
+}
+
+/* What the thread had at first is put back before it ends: a sanitizer's is the sanitizer's to free. */
+static void *keeps_one(void *into)
+{
+    stack_t at_first = altstack_now();
+
+    altstack_set(NULL, 0);
+    ASSERT_OK(weft__altstack_keep());
+    stack_t kept = altstack_now();
+    ASSERT(!(kept.ss_flags & SS_DISABLE));
+    ASSERT_OK(weft__altstack_keep());
+    ASSERT_PTR(altstack_now().ss_sp, kept.ss_sp);
+    ASSERT(is_mapped(&kept));
+    ASSERT_OK(sigaltstack(&at_first, NULL));
+    *(stack_t *)into = kept;
+    return NULL;
+}
+
+TEST(altstack_that_is_kept_goes_with_its_thread)
+{
+    pthread_t thread;
+    stack_t kept;
+    ASSERT_OK(pthread_create(&thread, NULL, keeps_one, &kept));
+    ASSERT_OK(pthread_join(thread, NULL));
+    ASSERT(!is_mapped(&kept));
+}
+
+#if defined(WEFT_FAULTS)
+static void *keeps_none_at_first(void *into)
+{
+    weft__fault_arm(WEFT__FAULT_THREAD_KEY, 1, 1, -EAGAIN);
+    ASSERT_EQ(weft__altstack_keep(), -EAGAIN);
+    weft__fault_reset();
+    return keeps_one(into);
+}
+
+TEST(altstack_whose_end_nobody_would_see_is_not_taken)
+{
+    pthread_t thread;
+    stack_t kept;
+    ASSERT_OK(pthread_create(&thread, NULL, keeps_none_at_first, &kept));
+    ASSERT_OK(pthread_join(thread, NULL));
 }
 #endif

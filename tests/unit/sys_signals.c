@@ -113,6 +113,54 @@ TEST(signals_kill_a_child_as_usual)
     weft__fd_close(fd);
 }
 
+static void reads_its_own(int number)
+{
+    int fd;
+    int epoll;
+    if (weft__signals_open(number, &fd) < 0) _exit(1);
+    epoll = watch(fd);
+    uint32_t before = weft__signals_count(number);
+    raise(number);
+    if (weft__signals_count(number) != before + 1 || reported(epoll) != 1) _exit(2);
+    weft__signals_close(number);
+    weft__fd_close(fd);
+    weft__fd_close(epoll);
+}
+
+/* Of those that the parent listens to, and others; the parent does not hear of it. A handler that the program has put in our place stays. */
+TEST(signals_of_a_child_are_its_own)
+{
+    struct sigaction action = {.sa_handler = handler};
+    int fds[2];
+    int status;
+    ASSERT_OK(weft__signals_open(SIGUSR1, &fds[0]));
+    ASSERT_OK(weft__signals_open(SIGHUP, &fds[1]));
+    int epoll = watch(fds[0]);
+    sigaction(SIGHUP, &action, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        weft__signals_forget(); /* as fork.c has it */
+        raise(SIGHUP);
+        if (ours != 1) _exit(3);
+        reads_its_own(SIGUSR2);
+        reads_its_own(SIGUSR1);
+        raise(SIGUSR1); /* as it was before: by default */
+        _exit(4);
+    }
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT(WIFSIGNALED(status));
+    ASSERT_EQ(WTERMSIG(status), SIGUSR1);
+    ASSERT_EQ(reported(epoll), 0);
+    ASSERT_EQ(weft__signals_count(SIGUSR1), 0);
+    raise(SIGUSR1);
+    ASSERT_EQ(reported(epoll), 1);
+    weft__fd_close(epoll);
+    weft__signals_close(SIGUSR1);
+    weft__signals_close(SIGHUP);
+    weft__fd_close(fds[0]);
+    weft__fd_close(fds[1]);
+}
+
 static _Atomic bool enough; /* relaxed: a flag */
 
 static void *sends(void *arg)

@@ -103,9 +103,11 @@ static int channels()
     CHECK(weft_try_send(done, &one) == 0 && weft_recv_many(done, many, 2) == 1 && many[0].number == 1);
     weft_chan_free(jobs);
     weft_chan_free(done);
+    job_chan *none = nullptr;
+    CHECK(weft_send(none, &one) == -EINVAL && weft_recv(none, &got) == -EINVAL && weft_pull(none, &got) == -EINVAL);
 
     int_cast *cast = nullptr;
-    int_watch *watch = nullptr;
+    int_watch *watch = reinterpret_cast<int_watch *>(8); /* whatever it is before it is made */
     int value = 0, next = 5;
     CHECK(weft_broadcast_new(4, &cast) == 0 && weft_watch_new(&next, &watch) == 0);
     weft_cursor at = weft_broadcast_now(cast), seen = {0, 0};
@@ -113,6 +115,20 @@ static int channels()
     CHECK(weft_watch_changed(watch, &seen, &value) == 1 && weft_watch_get(watch, &value) == 1);
     weft_broadcast_free(cast);
     weft_watch_free(watch);
+    return 0;
+}
+
+static int length(const char *text)
+{
+    int n = 0;
+    while (text[n]) n++;
+    return n;
+}
+
+static int blocks()
+{
+    CHECK(weft_blocking(length, "abc") == 3);
+    CHECK(weft_blocking_as((.name = "length"), length, "abcd") == 4);
     return 0;
 }
 
@@ -230,6 +246,7 @@ static int app()
     CHECK(weft_join(weft_go(loops), &r) == 0 && r == 0);
     CHECK(loops() == 0);
     CHECK(weft_join(weft_go(channels), &r) == 0 && r == 0);
+    CHECK(weft_join(weft_go(blocks), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(shares), &r) == 0 && r == 0);
     CHECK(weft_join(weft_go(scopes), &r) == 0 && r == 0);
     CHECK(weft_token_hook_off(&hook) == 1);

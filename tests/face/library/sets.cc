@@ -92,7 +92,7 @@ static int is_odd(void *, void *item)
 
 static int pulls()
 {
-    int_delay *queue = nullptr;
+    int_delay *queue = nullptr, *none = nullptr;
     int_chan *chan = nullptr;
     weft_interval every = weft_interval_of(weft_us(1));
     weft_delay_key key;
@@ -104,6 +104,7 @@ static int pulls()
     CHECK(weft_delay_reset(queue, key, 0) == 0 && weft_delay_deadline(queue, key, &at) == 0);
     CHECK(weft_select(weft_arm(next, weft_delay_next, weft_on(queue, &got))) == 0 && got == 3);
     CHECK(weft_delay_remove(queue, key, &got) == -ENOENT && weft_delay_remove(queue, key, nullptr) == -ENOENT);
+    CHECK(weft_delay_next(none, &got) == -EINVAL && weft_delay_remove(none, key, &got) == -EINVAL);
     CHECK(weft_delay_close(queue) == 0 && weft_pull(queue, &got) == 0 && weft_delay_len(queue) == 0);
     weft_delay_free(queue);
     CHECK(weft_pull(&every, &at) == 1);
