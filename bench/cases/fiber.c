@@ -21,7 +21,7 @@ static int64_t fiber_spawner(uint64_t n)
     latch_init(&latch, n);
     for (uint64_t i = 0; i < n; i++)
         (void)weft_detach(weft_go(fiber_leaf, &latch));
-    (void)weft_run(bell_wait, &latch.all);
+    (void)weft_notify_wait(&latch.all);
     return (int64_t)(n - latch_left(&latch));
 }
 
@@ -69,37 +69,37 @@ BENCH(yield_fiber, .n = 1000, .end = root_end)
 
 /* ---- switch_fiber ------------------------------------------------------------------------------- */
 
-static int64_t fiber_server(uint64_t n, struct bell *there, struct bell *back)
+static int64_t fiber_server(uint64_t n, weft_notify *there, weft_notify *back)
 {
     uint64_t count = 0;
 
     for (; count < n; count++) {
-        bell_ring(there);
-        (void)weft_run(bell_wait, back);
+        weft_notify_one(there);
+        (void)weft_notify_wait(back);
     }
     return (int64_t)count;
 }
 
-static int64_t fiber_returner(uint64_t n, struct bell *there, struct bell *back)
+static int64_t fiber_returner(uint64_t n, weft_notify *there, weft_notify *back)
 {
     uint64_t count = 0;
 
     for (; count < n; count++) {
-        (void)weft_run(bell_wait, there);
-        bell_ring(back);
+        (void)weft_notify_wait(there);
+        weft_notify_one(back);
     }
     return (int64_t)count;
 }
 
 static int64_t fiber_game(uint64_t n)
 {
-    struct bell there;
-    struct bell back;
+    weft_notify there;
+    weft_notify back;
     int64_t one = 0;
     int64_t two = 0;
 
-    bell_init(&there);
-    bell_init(&back);
+    weft_notify_init(&there);
+    weft_notify_init(&back);
     weft_task *second = weft_go(fiber_returner, n, &there, &back);
     weft_task *first = weft_go(fiber_server, n, &there, &back);
     (void)weft_join(first, &one);

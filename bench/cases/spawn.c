@@ -32,7 +32,7 @@ struct spawner {
     WEFT_FRAME(int64_t);
     uint64_t n;
     struct latch latch;
-    struct bell_wait wait;
+    struct weft_notify_wait wait;
 };
 
 static weft_async(spawner)
@@ -40,7 +40,7 @@ static weft_async(spawner)
     weft_begin;
     latch_init(&f->latch, f->n);
     spawn_leaves(&f->latch, f->n);
-    weft_await(f->wait, bell_wait, &f->latch.all);
+    weft_await(f->wait, weft_notify_wait, &f->latch.all);
     weft_return((int64_t)(f->n - latch_left(&f->latch)));
     weft_end;
 }
@@ -56,7 +56,7 @@ BENCH(spawn, .n = 1000000, .end = root_end)
 struct outside {
     struct bench *b;
     struct latch latch;
-    struct bell over;
+    weft_notify over;
     double took;
 };
 
@@ -67,22 +67,22 @@ static void *spawn_from_outside(void *arg)
     (void)weft_rt_enter(o->b->state);
     uint64_t start = bench_now_ns();
     spawn_leaves(&o->latch, o->b->n);
-    (void)weft_run(bell_wait, &o->latch.all);
+    (void)weft_notify_wait(&o->latch.all);
     o->took = bench_per_op(start, o->b->n);
-    bell_ring(&o->over);
+    weft_notify_one(&o->over);
     return NULL;
 }
 
 struct bystander {
     WEFT_FRAME(int64_t);
-    struct bell *over;
-    struct bell_wait wait;
+    weft_notify *over;
+    struct weft_notify_wait wait;
 };
 
 static weft_async(bystander)
 {
     weft_begin;
-    weft_await(f->wait, bell_wait, f->over);
+    weft_await(f->wait, weft_notify_wait, f->over);
     weft_return(f->wait.ret);
     weft_end;
 }
@@ -94,7 +94,7 @@ BENCH(spawn_remote, .n = 300000, .end = root_end)
 
     (void)root_rt(b);
     latch_init(&o.latch, b->n);
-    bell_init(&o.over);
+    weft_notify_init(&o.over);
     weft_task *root = weft_spawn(bystander, &o.over);
     if (pthread_create(&thread, NULL, spawn_from_outside, &o) != 0) abort();
     (void)root_wait(b, root);
@@ -238,7 +238,7 @@ struct chain {
     WEFT_FRAME(int64_t);
     uint64_t n;
     struct oneshot end;
-    struct bell_wait wait;
+    struct weft_notify_wait wait;
 };
 
 static weft_async(chain)
@@ -246,7 +246,7 @@ static weft_async(chain)
     weft_begin;
     oneshot_init(&f->end);
     (void)weft_detach(weft_spawn(link, f->n, 0, &f->end));
-    weft_await(f->wait, bell_wait, &f->end.bell);
+    weft_await(f->wait, weft_notify_wait, &f->end.came);
     weft_return(f->end.value);
     weft_end;
 }

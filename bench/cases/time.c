@@ -70,18 +70,18 @@ struct others {
     WEFT_FRAME(int64_t);
     uint64_t n;
     struct weft_sleep *sleeps;
-    struct bell *armed;
-    struct bell *over;
+    weft_notify *armed;
+    weft_notify *over;
     struct churn all;
-    struct bell_wait wait;
+    struct weft_notify_wait wait;
 };
 
 static weft_async(others)
 {
     weft_begin;
     weft_await(f->all, churn, f->sleeps, f->n, ARM);
-    bell_ring(f->armed);
-    weft_await(f->wait, bell_wait, f->over);
+    weft_notify_one(f->armed);
+    weft_await(f->wait, weft_notify_wait, f->over);
     weft_await(f->all, churn, f->sleeps, f->n, SETTLE);
     weft_return(f->all.ret);
     weft_end;
@@ -94,25 +94,25 @@ struct churner {
     double *per_op;
     struct weft_sleep *sleeps;
     weft_task *others;
-    struct bell armed, over;
+    weft_notify armed, over;
     uint64_t start;
     struct churn churn;
-    struct bell_wait wait;
+    struct weft_notify_wait wait;
     struct weft_join join;
 };
 
 static weft_async(churner)
 {
     weft_begin;
-    bell_init(&f->armed);
-    bell_init(&f->over);
+    weft_notify_init(&f->armed);
+    weft_notify_init(&f->over);
     f->sleeps = f->n ? malloc(f->n * sizeof(*f->sleeps)) : NULL;
     f->others = weft_spawn(others, f->n, f->sleeps, &f->armed, &f->over);
-    weft_await(f->wait, bell_wait, &f->armed);
+    weft_await(f->wait, weft_notify_wait, &f->armed);
     f->start = bench_now_ns();
     weft_await(f->churn, churn);
     *f->per_op = bench_per_op(f->start, CHURNS);
-    bell_ring(&f->over);
+    weft_notify_one(&f->over);
     weft_await(f->join, weft_join, f->others, NULL);
     free(f->sleeps);
     weft_return(f->churn.ret);
@@ -217,7 +217,7 @@ static weft_async(sleeper)
 struct dormitory {
     WEFT_FRAME(int64_t);
     uint64_t n;
-    struct bell_wait wait;
+    struct weft_notify_wait wait;
 };
 
 static weft_async(dormitory)
@@ -226,7 +226,7 @@ static weft_async(dormitory)
     latch_init(&asleep, f->n);
     for (uint64_t i = 0; i < f->n; i++)
         (void)weft_detach(weft_spawn(sleeper));
-    weft_await(f->wait, bell_wait, &asleep.all);
+    weft_await(f->wait, weft_notify_wait, &asleep.all);
     weft_return((int64_t)(f->n - latch_left(&asleep)));
     weft_end;
 }

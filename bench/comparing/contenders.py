@@ -66,6 +66,15 @@ class Contender:
         return parse_run(case, *run_program([self.program] + words, self.name))
 
 
+class Libuv(Contender):
+    def require(self):
+        super().require()
+        done = subprocess.run("cmake --preset release > /dev/null && cmake --build --preset release --target help", cwd=ROOT, shell=True,
+                              text=True, check=False, stdout=subprocess.PIPE)
+        if "uv_files" not in done.stdout:
+            raise Missing("libuv is left out: libuv1-dev is not installed")
+
+
 def version_in(text):
     """(1, 85) of "cargo 1.85.0"; (0, 0) of what has no version in it."""
     found = re.search(r"(\d+)\.(\d+)", text)
@@ -84,6 +93,11 @@ def all_contenders():
         Contender("go", os.path.join(BUILD, "go/go-bench"), "go",
                   "cd bench/peers/go && go build -o ../../../build/peers/go/go-bench .",
                   "go env GOVERSION", ("go env GOVERSION", (1, 23))),
+        Contender("limit", os.path.join(ROOT, "build/release/bench/limit_files"), "cmake",
+                  "cmake --preset release && cmake --build --preset release --target limit_files",
+                  "git describe --always --dirty"),
+        Libuv("libuv", os.path.join(ROOT, "build/release/bench/uv_files"), "cmake",
+              "cmake --build --preset release --target uv_files", "pkg-config --modversion libuv"),
     ]
 
 

@@ -25,7 +25,7 @@ small() { # CASE: an N that takes no time
 expected() { # CASE N
     case $1 in
     fib) echo 144 ;;
-    spawn_join | join_all | ping_pong | blocking | mpsc | skynet*) echo $(($2 * ($2 - 1) / 2)) ;;
+    spawn_join | join_all | ping_pong* | blocking | mpsc | skynet*) echo $(($2 * ($2 - 1) / 2)) ;;
     blocking16) echo $(($2 / 16 * ($2 / 16 - 1) / 2 * 16)) ;;
     mpsc4 | mpmc) echo $(($2 / 4 * ($2 / 4 - 1) / 2 * 4)) ;;
     switch*) echo $((2 * $2)) ;;
@@ -39,7 +39,7 @@ expected() { # CASE N
     esac
 }
 
-for case in blocking blocking16 chained fib file_read file_read8 file_read64 join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 mutex ping_pong skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
+for case in blocking blocking16 chained fib file_read file_read8 file_read64 join_all mem_fiber mem_sleep mem_wait mpmc mpsc mpsc4 mutex ping_pong ping_pong_chan skynet skynet_fiber sleep_error spawn spawn_fiber spawn_join \
     spawn_remote switch switch_fiber tasks100k timer_churn timer_many yield yield_fiber; do
     "$program" --list | grep -qx "$case" || complain "there is no case $case"
 done

@@ -39,6 +39,7 @@ var cases = []benchCase{
 	{"join_all", 100_000, joinAll},
 	{"yield", 1_000, yield},
 	{"ping_pong", 100_000, pingPong},
+	{"ping_pong_chan", 100_000, pingPong},
 	{"switch", 500_000, switchToken},
 	{"chained", 300_000, chained},
 	{"skynet", 1_000_000, skynet},

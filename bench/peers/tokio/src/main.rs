@@ -100,6 +100,7 @@ cases! {
     "spawn_remote" 300_000 spawn::spawn_remote,
     "yield" 1_000 spawn::yielding,
     "ping_pong" 100_000 sync::ping_pong,
+    "ping_pong_chan" 100_000 sync::ping_pong,
     "switch" 500_000 sync::switch,
     "chained" 300_000 spawn::chained,
     "skynet" 1_000_000 spawn::skynet,
