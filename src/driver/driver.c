@@ -289,6 +289,17 @@ uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own)
     return ops->deliver(port, &events, own);
 }
 
+int weft__driver_open(struct weft__driver *driver)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < driver->port_count; i++) {
+        weft__lock_take(&driver->ports[i].lock);
+        r = open_port(&driver->ports[i]);
+        weft__lock_drop(&driver->ports[i].lock);
+    }
+    return r;
+}
+
 static void stop_port(struct weft__port *port)
 {
     weft__files_close(port);

@@ -157,6 +157,10 @@ int weft__driver_uring_probe(void);
 
 int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into);
 
+/* All its ports now, and not each with its first fd: what the kernel refuses later does not matter any more. Returns 0; or the first that failed, and the driver is
+ * good for weft__driver_stop alone. */
+int weft__driver_open(struct weft__driver *driver);
+
 /* No thread of the runtime's is there any more. Who still waits for an fd is told -ESHUTDOWN. */
 void weft__driver_stop(struct weft__driver *driver);
 

@@ -42,20 +42,9 @@ static enum weft__home home(struct weft__driver *driver, uint32_t port)
     return w->gait.slow ? WEFT__HOME_SELF : WEFT__HOME_SOON;
 }
 
-/* The one that was asked for, if it works here. */
-static const struct weft__driver_ops *choose(struct weft_rt *rt)
+static int driver_by(struct weft_rt *rt, const struct weft__driver_ops *ops)
 {
-    if (rt->opts.driver != WEFT_DRIVER_IO_URING) return &weft__driver_epoll;
-    int r = weft__driver_uring_probe();
-    if (r == 0) return &weft__driver_uring;
-    snprintf(rt->driver_why, sizeof(rt->driver_why), "io_uring does not work here: %s (%s)", weft__err_text(r), weft__err_name(r));
-    fprintf(stderr, "weft: %s; sockets go by epoll\n", rt->driver_why);
-    return &weft__driver_epoll;
-}
-
-int weft__io_new(struct weft_rt *rt)
-{
-    int r = weft__driver_new(choose(rt), rt->worker_count, &rt->driver);
+    int r = weft__driver_new(ops, rt->worker_count, &rt->driver);
     if (r < 0) return r;
     rt->driver->home = home;
     rt->driver->rt = rt;
@@ -64,6 +53,30 @@ int weft__io_new(struct weft_rt *rt)
     rt->driver->files_wanted = rt->opts.files != WEFT_FILES_POOL;
     rt->driver->turned_by_others = rt->current_thread;
     return 0;
+}
+
+/* With all of its rings: a program may forbid them to itself as soon as its runtime is there, or have memory for one and not for the next. */
+static int driver_by_uring(struct weft_rt *rt)
+{
+    int r = weft__driver_uring_probe();
+    if (r == 0) r = driver_by(rt, &weft__driver_uring);
+    if (r < 0) return r;
+    r = weft__driver_open(rt->driver);
+    if (r == 0) return 0;
+    weft__io_stop(rt);
+    weft__io_done(rt);
+    return r;
+}
+
+/* The one that was asked for, if it works here. */
+int weft__io_new(struct weft_rt *rt)
+{
+    if (rt->opts.driver != WEFT_DRIVER_IO_URING) return driver_by(rt, &weft__driver_epoll);
+    int r = driver_by_uring(rt);
+    if (r == 0) return 0;
+    snprintf(rt->driver_why, sizeof(rt->driver_why), "io_uring does not work here: %s (%s)", weft__err_text(r), weft__err_name(r));
+    fprintf(stderr, "weft: %s; sockets go by epoll\n", rt->driver_why);
+    return driver_by(rt, &weft__driver_epoll);
 }
 
 const char *weft_rt_driver(const weft_rt *rt, const char **why)

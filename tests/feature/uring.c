@@ -76,6 +76,57 @@ TEST(uring_that_is_denied_gives_way_and_says_why)
         stops(rt);
     }
 }
+
+static bool asks_for_another(void)
+{
+    const char *asked = getenv("WEFT_DRIVER"); /* it has the last word */
+    return (asked && *asked && strcmp(asked, "io_uring") != 0) || weft__driver_uring_probe() < 0;
+}
+
+static void says_a_word(void)
+{
+    weft_stream *pair[2];
+    char b[4];
+    town_pair(TOWN_TCP, pair);
+    ASSERT_EQ(weft_write_all(pair[0], "abc", 3), 3);
+    ASSERT_EQ(weft_read(pair[1], b, sizeof b), 3);
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+}
+
+/* Whichever of its rings is the one that cannot be had: no runtime is half of one and half of the other. */
+TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
+{
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (uint32_t nth = 1; nth <= 5; nth++) {
+        weft_rt *rt;
+        const char *why = NULL;
+        weft__fault_arm(WEFT__FAULT_URING_SETUP, nth, 1, -ENOMEM);
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 4, .driver = WEFT_DRIVER_IO_URING}, &rt));
+        weft__fault_reset();
+        ASSERT_STR(weft_rt_driver(rt, &why), "epoll"); /* the first is the question, then one for each worker */
+        ASSERT(why && strstr(why, "ENOMEM"));
+        (void)weft_rt_enter(rt);
+        for (int i = 0; i < 4; i++)
+            says_a_word();
+        stops(rt);
+    }
+}
+
+/* By a filter that a program has put up behind its start: the rings are there. */
+TEST(uring_that_is_denied_later_goes_on)
+{
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 4, .driver = WEFT_DRIVER_IO_URING}, &rt));
+    ASSERT_STR(weft_rt_driver(rt, NULL), "io_uring");
+    weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, UINT32_MAX, -EPERM);
+    (void)weft_rt_enter(rt);
+    for (int i = 0; i < 4; i++)
+        says_a_word();
+    weft__fault_reset();
+    stops(rt);
+}
 #endif
 
 static void asks_for_nonsense(void *arg)
