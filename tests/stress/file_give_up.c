@@ -22,6 +22,8 @@ union frames {
     struct weft_file_stat stat;
     struct weft_fs_stat fs_stat;
     struct weft_fs_load load;
+    struct weft_fs_store store;
+    struct weft_fs_copy copy;
     struct weft_fs_readlink readlink;
     struct weft_fs_rename rename;
     struct weft_fs_link link;
@@ -476,6 +478,94 @@ static weft_poll rmdir_poll(struct attempt *a, weft_cx *cx)
     return leaves(a);
 }
 
+/* ---- what writes a whole file, in many pieces ---- */
+
+enum { MUCH = (1 << 20) + 5000 }; /* a piece of 1 MiB, and one more */
+
+static char much[MUCH];
+
+static void much_fill(void)
+{
+    for (int i = 0; i < MUCH; i++)
+        much[i] = (char)(i * 31 + i / 4096);
+}
+
+static void plain_file(const char *path, const char *text, size_t bytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(write(fd, text, bytes), (ssize_t)bytes);
+    ASSERT_OK(close(fd));
+}
+
+/* How much of it there is; what there is must be the beginning. */
+static size_t much_of(const char *path)
+{
+    static _Thread_local char got[MUCH + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ssize_t n = read(fd, got, sizeof got);
+    ASSERT_GE(n, 0);
+    ASSERT_LE(n, MUCH);
+    ASSERT_OK(close(fd));
+    ASSERT_EQ(memcmp(got, much, (size_t)n), 0);
+    return (size_t)n;
+}
+
+static void store_begin_as(struct attempt *a, bool whole)
+{
+    struct desk *d = take_desk(a);
+    plain_file(d->b, much, 7); /* the old one is shorter */
+    a->f.store = (struct weft_fs_store){.path = d->b, .from = much, .bytes = MUCH, .mode = 0600, .whole = whole};
+}
+
+static void store_begin(struct attempt *a)
+{
+    store_begin_as(a, true);
+}
+/* The old one or the new one; what was written beside it is gone (desks_close looks). */
+static weft_poll store_poll(struct attempt *a, weft_cx *cx)
+{
+    OVER(store, weft_fs_store);
+    ASSERT_EQ(much_of(desk_of(a)->b), is_done(a) ? MUCH : 7);
+    ASSERT_OK(unlink(desk_of(a)->b));
+    return leaves(a);
+}
+
+static void store_part_begin(struct attempt *a)
+{
+    store_begin_as(a, false);
+}
+static weft_poll store_part_poll(struct attempt *a, weft_cx *cx)
+{
+    OVER(store, weft_fs_store);
+    size_t there = much_of(desk_of(a)->b);
+    if (is_done(a)) ASSERT_EQ(there, MUCH);
+    ASSERT_OK(unlink(desk_of(a)->b));
+    return leaves(a);
+}
+
+static void copy_begin(struct attempt *a)
+{
+    struct desk *d = take_desk(a);
+    (void)snprintf(d->room, BYTES, "%s-much", d->a);
+    plain_file(d->room, much, MUCH);
+    a->f.copy = (struct weft_fs_copy){.from = d->room, .to = d->b};
+}
+static weft_poll copy_poll(struct attempt *a, weft_cx *cx)
+{
+    struct desk *d = desk_of(a);
+    OVER(copy, weft_fs_copy);
+    ASSERT_EQ(is_there(d->b), is_done(a));
+    if (is_done(a)) {
+        ASSERT_EQ(a->ret, MUCH);
+        ASSERT_EQ(much_of(d->b), MUCH);
+        ASSERT_OK(unlink(d->b));
+    }
+    ASSERT_OK(unlink(d->room));
+    return leaves(a);
+}
+
 /* ---- all of them ---- */
 
 /* One is over soon, so that few would be told to stop in its midst: each attempt goes on to the next, until it is given up or has had enough. */
@@ -490,15 +580,23 @@ enum { ENOUGH = 8 };
             op##_begin(a);                                                                         \
         }                                                                                          \
     }
+/* These take long enough. */
+#define POLL_ONCE(op)                                                                              \
+    static weft_poll op##_polls(struct attempt *a, weft_cx *cx)                                    \
+    {                                                                                              \
+        return op##_poll(a, cx);                                                                   \
+    }
 #define SHAPE(op)                                                                                  \
     {#op, desks_open, op##_begin, op##_polls, nothing, feed_patience, NULL, desks_close},
 #define EACH(X)                                                                                    \
     X(open)                                                                                        \
     X(temp) X(dir_open) X(load) X(read) X(stat) X(fs_stat) X(readlink) X(dir_next) X(write)        \
         X(sync) X(truncate) X(chmod) X(rename) X(link) X(symlink) X(mkdir) X(unlink) X(rmdir)
+#define EACH_LONG(X) X(store) X(store_part) X(copy)
 
 EACH(POLL)
-static const struct shape shapes[] = {EACH(SHAPE)};
+EACH_LONG(POLL_ONCE)
+static const struct shape shapes[] = {EACH(SHAPE) EACH_LONG(SHAPE)};
 
 static void give_up(weft_files_way way)
 {
@@ -516,6 +614,7 @@ static void give_up(weft_files_way way)
 
 TEST_WITH(file_operations_given_up_at_every_moment, .timeout_s = 300)
 {
+    much_fill();
     give_up(WEFT_FILES_AUTO); /* by the ring, where there is one */
     give_up(WEFT_FILES_POOL);
 }
