@@ -63,7 +63,7 @@ static const struct weft__sched sched = {.ops = &ops};
 static void expire_bare(void)
 {
     struct weft_task *task = NULL;
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     uintptr_t word = wheel.live ? load_relaxed(&timer->word)
                                 : 0; /* relaxed, as below: under the lock, or broken on purpose */
@@ -72,7 +72,7 @@ static void expire_bare(void)
         weft__wheel_take_out(&wheel, timer);
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED);
     }
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
     if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE)
         run((struct sleeping *)(void *)task);
 }
@@ -81,7 +81,7 @@ static void expire_bare(void)
 static void expire_always_granted(void)
 {
     struct weft_task *granted = NULL;
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     if (wheel.live && (load_relaxed(&timer->word) & WEFT__TIMER_ARMED)) {
         struct weft_task *task = &sleepers[0]->task;
@@ -89,7 +89,7 @@ static void expire_always_granted(void)
         if (weft__waker_claim_task(task)) granted = task;
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED);
     }
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
     if (granted) push(NULL, granted);
 }
 
@@ -110,7 +110,7 @@ static bool leaf_fired(struct sleeping *s)
     if (weft__timer_take_granted(&s->timer)) return true;
     if (model_mutant == TRUSTS_WHAT_IT_SEES)
         return load_relaxed(&s->timer.word) & WEFT__TIMER_FIRED;
-    return weft__wheel_fired(&wheel, &s->timer);
+    return weft__wheel_fired(&wheel, &s->timer, WEFT__BY_ANY);
 }
 
 /* True: it had fired all the same. */
@@ -122,7 +122,7 @@ static bool leaf_gives_up(struct sleeping *s)
         store_relaxed(&s->timer.word, 0);
         return true;
     }
-    return weft__wheel_cancel(&wheel, &s->timer);
+    return weft__wheel_cancel(&wheel, &s->timer, WEFT__BY_ANY);
 }
 
 static void free_task(struct sleeping *s)
@@ -186,9 +186,9 @@ static void drive(void *arg)
         return;
     }
     int64_t early = read_clock();
-    (void)weft__wheel_gather(&wheel, &reading);
+    (void)weft__wheel_gather(&wheel, &reading, WEFT__BY_ANY);
     int64_t now = model_mutant == READS_BEFORE_IT_GATHERS ? early : read_clock();
-    (void)weft__wheel_expire(&wheel, &reading, now, 1, &sched);
+    (void)weft__wheel_expire(&wheel, &reading, now, 1, &sched, WEFT__BY_ANY);
 }
 
 static void begin_0(void *arg)
@@ -223,10 +223,10 @@ static void arm_and_drive(void *arg)
     weft__timer_init(timer);
     weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
     drive(NULL);
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     if (timer->when != 10)
         model_assert(timer->when >= armed_at + 10); /* stamped, and not too early */
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
 }
 
 static void tick(void *arg)
@@ -255,7 +255,7 @@ static void end(unsigned tasks)
 {
     model_join();
     for (int i = 0; i < 3; i++)
-        (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched);
+        (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched, WEFT__BY_ANY);
     model_assert(slept + given_up == tasks);
     weft__wheel_done(&wheel);
 }
@@ -329,7 +329,7 @@ static void never_early(void)
     model_thread(drive, NULL);
     model_thread(tick, NULL);
     model_join();
-    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer);
+    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer, WEFT__BY_ANY);
     weft__wheel_done(&wheel);
     model_free(sleepers[0]);
 }
