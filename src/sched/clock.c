@@ -39,7 +39,7 @@ static uint32_t fire_all(struct weft_rt *rt)
     uint32_t fired = 0;
     for (uint32_t i = 0; i <= rt->worker_count; i++) {
         do {
-            fired += weft__wheel_look(rt, &rt->wheels[i], WEFT__BY_ANY);
+            fired += weft__wheel_look(rt, &rt->wheels[i]);
         } while (weft__wheel_next(&rt->wheels[i], WEFT__BY_ANY) <= weft__clock_read(&rt->clock));
     }
     return fired;

@@ -146,7 +146,7 @@ static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker 
 {
     bool rob = may_rob(victim);
     if (is_deaf && !rob) return NULL;
-    uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index], WEFT__BY_ANY) : 0;
+    uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index]) : 0;
     if (rob) fired += weft__io_turn(w, victim->shard->port);
     struct weft__haul haul = haul_from(w, victim, rob);
     if (!haul.run) return fired ? weft__worker_take(w) : NULL;

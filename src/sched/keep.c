@@ -34,15 +34,15 @@ void weft__wheels_free(struct weft_rt *rt)
     weft__free(rt->wheels);
 }
 
-uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel, enum weft__door door)
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
 {
     struct weft__reading reading;
 
     if (weft__wheel_idle(wheel)) return 0;
-    bool some = weft__wheel_gather(wheel, &reading, door);
+    bool some = weft__wheel_gather(wheel, &reading, WEFT__BY_ANY);
     int64_t now = weft__clock_read(&rt->clock);
     if (!some && !weft__wheel_due(wheel, now)) return 0;
-    return weft__wheel_expire(wheel, &reading, now, WEFT__WHEEL_BATCH, &weft__sched, door);
+    return weft__wheel_expire(wheel, &reading, now, WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_ANY);
 }
 
 /* ---- workers ---- */
@@ -66,7 +66,11 @@ void weft__keeper_init(struct weft__worker *w)
 
 uint32_t weft__worker_look(struct weft__worker *w)
 {
-    return weft__wheel_look(w->rt, &w->rt->wheels[w->index], WEFT__BY_OWNER);
+    struct weft__wheel *wheel = w->keeper.own;
+    if (weft__wheel_idle(wheel)) return 0;
+    int64_t now = weft__clock_read(&w->rt->clock);
+    if (!weft__wheel_due(wheel, now) && weft__wheel_stamp(wheel, now)) return 0;
+    return weft__wheel_expire(wheel, NULL, now, WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_OWNER);
 }
 
 int64_t weft__worker_next_look(struct weft__worker *w)
@@ -136,7 +140,7 @@ static int64_t look_with_others(struct weft_rt *rt)
     struct weft__wheel *wheel = &rt->wheels[rt->worker_count];
 
     if (weft__wheel_idle(wheel)) return WEFT__NEVER;
-    (void)weft__wheel_look(rt, wheel, WEFT__BY_ANY);
+    (void)weft__wheel_look(rt, wheel);
     if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
     weft__clock_nudge(rt);
     int64_t next = weft__wheel_next(wheel, WEFT__BY_ANY);

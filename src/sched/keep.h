@@ -33,7 +33,7 @@ void weft__keeper_init(struct weft__worker *w);
 
 /* One turn of a wheel, by anyone. Returns how many timers fired; their tasks are where a wake by this
  * thread puts them. */
-uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel, enum weft__door door);
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel);
 
 /* A worker's own. */
 uint32_t weft__worker_look(struct weft__worker *w);

@@ -10,6 +10,10 @@
  * its life, two or three times for most. */
 #define MOVES_PER_FIRE 4
 
+/* Fresh timers that get their deadlines without a turn: of more, or where the wheel lags behind by a slot of level 2 (4 ms), a turn is worth its while. */
+#define STAMPS_MAX 16
+#define LAG_LEVELS 2
+
 /* ---- where a timer lies ---------------------------------------------------------------------- */
 
 static unsigned shift_of(unsigned level)
@@ -251,21 +255,48 @@ static bool advance(struct weft__wheel *wheel, struct turn *turn)
     return true;
 }
 
-/* What was gathered gets its deadline. Its order stays: of two with the same one the first armed
+/* It gets its deadline, by the clock's reading that followed. */
+static void stamp_one(struct weft__wheel *wheel, struct weft__timer *timer, int64_t now)
+{
+    weft__list_remove(&timer->link);
+    if (__builtin_add_overflow(now, timer->when, &timer->when)) timer->when = INT64_MAX;
+    put(wheel, timer);
+}
+
+/* Of what was gathered, or is fresh. Its order stays: of two with the same deadline the first armed
  * fires first. */
-static bool stamp(struct weft__wheel *wheel, struct weft__link *gathered, struct turn *turn)
+static bool stamp(struct weft__wheel *wheel, struct weft__link *fresh, struct turn *turn)
 {
     struct weft__link *link;
 
-    while ((link = weft__list_first(gathered))) {
-        struct weft__timer *timer = timer_of(link);
+    while ((link = weft__list_first(fresh))) {
         if (turn->moves_left == 0) return false;
         turn->moves_left--;
-        weft__list_remove(link);
-        if (__builtin_add_overflow(turn->now, timer->when, &timer->when)) timer->when = INT64_MAX;
-        put(wheel, timer);
+        stamp_one(wheel, timer_of(link), turn->now);
     }
     return true;
+}
+
+/* It has not been turned for so long that what is put now would fall through more levels than it has to. */
+static bool lags(const struct weft__wheel *wheel, int64_t now)
+{
+    return ((uint64_t)now ^ wheel->elapsed) >> shift_of(LAG_LEVELS) != 0;
+}
+
+bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now)
+{
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool all = !lags(wheel, now);
+    struct weft__link *link;
+
+    for (uint32_t moves = 0; all && (link = weft__list_first(&wheel->fresh)); moves++) {
+        all = moves < STAMPS_MAX;
+        if (!all) break;
+        stamp_one(wheel, timer_of(link), now);
+        note_deadline(wheel, timer_of(link)->when);
+    }
+    weft__biased_leave(&wheel->lock, favoured);
+    return all;
 }
 
 /* ---- the next deadline ----------------------------------------------------------------------- */
@@ -334,9 +365,10 @@ static void give_back(struct weft__wheel *wheel, struct weft__reading *reading)
  * was stamped with a time that has come. True: all is done. */
 static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading, struct turn *turn)
 {
+    struct weft__link *fresh = reading ? &reading->gathered : &wheel->fresh;
     if (!advance(wheel, turn)) return false;
-    if (!reading || weft__list_empty(&reading->gathered)) return true;
-    return stamp(wheel, &reading->gathered, turn) && fire_slot(wheel, turn);
+    if (weft__list_empty(fresh)) return true;
+    return stamp(wheel, fresh, turn) && fire_slot(wheel, turn);
 }
 
 uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,

@@ -19,7 +19,7 @@
  * of its own, then reads, then lets expire stamp that list: another thread may arm in between, or
  * read and gather, and does not get a time that was read before. What is gathered lies neither in the
  * wheel nor among the fresh; so while a reading is under way nobody is told when to look next, but to
- * look again: who gathers for another may be held up, and would not wake it.
+ * look again: who gathers for another may be held up, and would not wake it. The wheel's owner arms nothing while it reads, and needs no such list.
  *
  *     OUT      in no list; the frame may die
  *     ARMED    in the wheel, or fresh
@@ -258,10 +258,14 @@ bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading
                         enum weft__door door);
 
 /* Turn to `now`, which was read after the gather: stamp what was gathered, fire what is due, at most
- * `max` of them, and push their wakers. Takes the reading, which may be NULL. Returns how many fired;
- * if weft__wheel_due afterwards, there is more to do. Holds: no lock. */
+ * `max` of them, and push their wakers. Takes the reading; NULL: by the owner, which alone arms, so that all that is fresh was there before it read
+ * the clock. Returns how many fired; if weft__wheel_due afterwards, there is more to do. Holds: no lock. */
 uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
                             uint32_t max, const struct weft__sched *sched, enum weft__door door);
+
+/* By the owner, if nothing is due at `now`, which it has just read: what is fresh gets its deadline, without a turn. False: there is too much of it, or the wheel
+ * lags behind; expire does the rest. */
+bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now);
 
 /* The time of the next look, WEFT__NEVER if nothing is armed; INT64_MIN if there is something to do
  * now (fresh timers, or a turn that was cut short), or in a moment: another one reads the clock for some. */

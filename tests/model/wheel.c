@@ -33,6 +33,7 @@ enum {
     SETTLES_WITHOUT_LOCK,
     ALWAYS_GRANTED,
     READS_BEFORE_IT_GATHERS,
+    READS_BEFORE_IT_ARMS,
     TRUSTS_WHAT_IT_SEES
 };
 
@@ -229,6 +230,22 @@ static void arm_and_drive(void *arg)
     weft__biased_leave(&wheel.lock, favoured);
 }
 
+/* The same without a turn. */
+static void arm_and_stamp(void *arg)
+{
+    struct weft__timer *timer = &sleepers[0]->timer;
+    (void)arg;
+    int64_t early = read_clock();
+    int64_t armed_at = read_clock();
+    weft__timer_init(timer);
+    weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
+    int64_t now = model_mutant == READS_BEFORE_IT_ARMS ? early : read_clock();
+    model_assert(weft__wheel_stamp(&wheel, now));
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    if (timer->when != 10) model_assert(timer->when >= armed_at + 10); /* else another reads the clock for it */
+    weft__biased_leave(&wheel.lock, favoured);
+}
+
 static void tick(void *arg)
 {
     (void)arg;
@@ -334,6 +351,18 @@ static void never_early(void)
     model_free(sleepers[0]);
 }
 
+static void never_early_by_owner(void)
+{
+    begin(1, 1, 0);
+    model_thread(arm_and_stamp, NULL);
+    model_thread(drive, NULL);
+    model_thread(tick, NULL);
+    model_join();
+    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer, WEFT__BY_ANY);
+    weft__wheel_done(&wheel);
+    model_free(sleepers[0]);
+}
+
 static const struct model_case cases[] = {
     {.name = "fire against cancel", .run = fire_against_cancel, .preemptions = 4, .weaken = true},
     {.name = "fire against arming", .run = fire_against_arming, .preemptions = 4, .weaken = true},
@@ -348,6 +377,7 @@ static const struct model_case cases[] = {
      .weaken = true},
     {.name = "stamp against cancel", .run = stamp_against_cancel, .preemptions = 4, .weaken = true},
     {.name = "no time read before", .run = never_early, .preemptions = 4, .weaken = true},
+    {.name = "no time read before, by the owner", .run = never_early_by_owner, .preemptions = 4},
     {.name = "mutant: claims after the lock",
      .run = fire_against_cancel,
      .preemptions = 3,
@@ -367,6 +397,11 @@ static const struct model_case cases[] = {
      .run = never_early,
      .preemptions = 3,
      .mutant = READS_BEFORE_IT_GATHERS,
+     .must_fail = true},
+    {.name = "mutant: reads before it arms",
+     .run = never_early_by_owner,
+     .preemptions = 3,
+     .mutant = READS_BEFORE_IT_ARMS,
      .must_fail = true},
     {.name = "mutant: trusts a mark without the lock",
      .run = fire_against_wake,

@@ -203,7 +203,7 @@ bool weft__spent_waits(const struct weft_task *task) { (void)task; return false;
 struct weft_task *weft__spent_put(struct weft__spent *spent, struct weft_task *task) { (void)spent; unreached(); return task; }
 void weft__spent_flush(struct weft__worker *w) { (void)w; }
 uint32_t weft__worker_look(struct weft__worker *w) { (void)w; return 0; }
-uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel, enum weft__door door) { (void)rt; (void)wheel; (void)door; return 0; }
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel) { (void)rt; (void)wheel; return 0; }
 int64_t weft__worker_next_look(struct weft__worker *w) { (void)w; return WEFT__NEVER; }
 void weft__worker_look_hurried(struct weft__worker *w) { (void)w; }
 void weft__deaf_seen(struct weft__deaf *deaf, const struct weft_task *task) { (void)deaf; (void)task; unreached(); }

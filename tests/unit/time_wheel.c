@@ -183,6 +183,65 @@ TEST(wheel_leaves_fresh_what_a_turn_cannot_stamp)
         ASSERT_EQ(f->order[i], i);
 }
 
+/* Nobody else arms, so the owner needs no list of what was there before it read the clock. */
+TEST(wheel_stamps_by_its_owner_without_a_turn)
+{
+    struct fixture *f = fixture_at(START);
+
+    arm_after(f, 0, 1000);
+    arm_after(f, 1, INT64_MAX);
+    ASSERT(weft__wheel_stamp(&f->wheel, START + 700));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_OWNER), START + 1700);
+    ASSERT_EQ(f->timers[1].when, INT64_MAX);
+    ASSERT_EQ(turn(f, START + 1699, MANY), 0);
+    ASSERT_EQ(turn(f, START + 1700, MANY), 1);
+    (void)weft__wheel_cancel(&f->wheel, &f->timers[1], WEFT__BY_OWNER);
+}
+
+/* Another one has turned it since the owner read the clock. */
+TEST(wheel_stamps_by_a_reading_that_is_behind)
+{
+    struct fixture *f = fixture_at(START);
+
+    ASSERT_EQ(turn(f, START + 900, MANY), 0);
+    arm_after(f, 0, 100);
+    arm_after(f, 1, 1000);
+    ASSERT(weft__wheel_stamp(&f->wheel, START + 700));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(f->timers[0].when, START + 800);
+    ASSERT_EQ(turn(f, START + 900, MANY), 1);
+    ASSERT_EQ(turn(f, START + 1700, MANY), 1);
+}
+
+TEST(wheel_leaves_to_a_turn_what_is_much)
+{
+    struct fixture *f = fixture_at(START);
+
+    for (unsigned i = 0; i < 100; i++)
+        arm_after(f, i, 1000);
+    ASSERT(!weft__wheel_stamp(&f->wheel, START + 1));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(f->timers[0].when, START + 1001);
+    ASSERT_EQ(f->timers[99].when, 1000);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_OWNER), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, NULL, START + 2, MANY, &f->sched, WEFT__BY_OWNER), 0);
+    ASSERT_EQ(f->timers[99].when, START + 1002);
+    ASSERT_EQ(turn_all(f, START + 1002), 100);
+}
+
+TEST(wheel_leaves_to_a_turn_what_would_fall_far)
+{
+    struct fixture *f = fixture_at(START);
+
+    arm_after(f, 0, 1000);
+    ASSERT(!weft__wheel_stamp(&f->wheel, START + HOUR));
+    ASSERT_EQ(f->timers[0].when, 1000);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, NULL, START + HOUR, MANY, &f->sched, WEFT__BY_OWNER), 0);
+    ASSERT_EQ(f->timers[0].when, START + HOUR + 1000);
+    ASSERT_EQ(turn(f, START + HOUR + 1000, MANY), 1);
+}
+
 TEST(wheel_takes_a_sleep_below_zero_for_none)
 {
     struct fixture *f = fixture_at(START);

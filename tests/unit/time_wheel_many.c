@@ -133,6 +133,8 @@ static void oracle_turn(struct oracle *o, int64_t now, uint32_t max)
 
     memcpy(before, o->f->pushed, sizeof(before));
     o->now = now;
+    if (weft__rand_chance(&o->rand, 1, 2) && !weft__wheel_due(&o->f->wheel, now)) /* as a worker does: then the turn finds less to do */
+        (void)weft__wheel_stamp(&o->f->wheel, now);
     uint32_t said = turn(o->f, now, max);
     for (unsigned i = 0; i < MANY; i++) {
         if (o->state[i] == FRESH) {
