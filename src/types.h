@@ -95,6 +95,13 @@ struct weft_cx {
     bool deaf;                      /* the budget was spent by a task that was told to stop */
 };
 
+/* What weft_cx_cancelled answers: the reason to stop, which costs budget. */
+static inline int weft__told(struct weft_cx *cx)
+{
+    if (cx->why && cx->budget > 0 && cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    return cx->why;
+}
+
 /* A wait begins that was told to stop (cx->why). Without budget it lets others run first, so that a loop that does not listen still yields. True: PENDING, with
  * nothing begun; the next poll has a budget again, and answers. */
 static inline bool weft__told_yields(struct weft_cx *cx)
@@ -118,7 +125,8 @@ struct weft__stretch {
 struct weft__keeper {
     struct weft__wheel *wheels;     /* of the runtime, by number; of a plain thread, its one            [constant] */
     struct weft__stretch *stretch;        /* the worker's: hurried, it looks at its wheel behind this poll    [constant] */
-    uint32_t mine;                  /* the number of the wheel that is armed on this thread             [constant] */
+    struct weft__wheel *own;        /* the one that is armed on this thread                             [constant] */
+    int32_t home;                   /* its number, an odd one (time/keeper.h)                           [constant] */
     int64_t (*now)(const struct weft__keeper *keeper); /* what time it is                               [constant] */
     int64_t (*look)(struct weft__keeper *keeper); /* a plain thread that waits: fires what is due, answers when to look again; a
                                                      deadline on the system's clock. Workers: NULL      [constant] */

@@ -27,7 +27,7 @@ static int64_t earliest(struct weft_rt *rt)
 {
     int64_t first = WEFT__NEVER;
     for (uint32_t i = 0; i <= rt->worker_count; i++) {
-        int64_t next = weft__wheel_next(&rt->wheels[i]);
+        int64_t next = weft__wheel_next(&rt->wheels[i], WEFT__BY_ANY);
         if (next < first) first = next;
     }
     return first;
@@ -40,7 +40,7 @@ static uint32_t fire_all(struct weft_rt *rt)
     for (uint32_t i = 0; i <= rt->worker_count; i++) {
         do {
             fired += weft__wheel_look(rt, &rt->wheels[i]);
-        } while (weft__wheel_next(&rt->wheels[i]) <= weft__clock_read(&rt->clock));
+        } while (weft__wheel_next(&rt->wheels[i], WEFT__BY_ANY) <= weft__clock_read(&rt->clock));
     }
     return fired;
 }

@@ -13,8 +13,7 @@
 
 int weft_cx_cancelled(weft_cx *cx)
 {
-    if (cx->why && cx->budget > 0 && cx->budget != WEFT__UNBUDGETED) cx->budget--;
-    return cx->why;
+    return weft__told(cx);
 }
 
 weft_waker weft_cx_waker(weft_cx *cx)

@@ -21,6 +21,9 @@ int weft__wheels_new(struct weft_rt *rt)
     if (!rt->wheels) return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         weft__wheel_init(&rt->wheels[i], weft__clock_read(&rt->clock));
+    uint32_t favoured = weft__biased_can_favour() ? rt->worker_count : 0;
+    for (uint32_t i = 0; i < favoured; i++)
+        weft__wheel_favour(&rt->wheels[i]);
     return 0;
 }
 
@@ -36,10 +39,10 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
     struct weft__reading reading;
 
     if (weft__wheel_idle(wheel)) return 0;
-    bool some = weft__wheel_gather(wheel, &reading);
+    bool some = weft__wheel_gather(wheel, &reading, WEFT__BY_ANY);
     int64_t now = weft__clock_read(&rt->clock);
     if (!some && !weft__wheel_due(wheel, now)) return 0;
-    return weft__wheel_expire(wheel, &reading, now, WEFT__WHEEL_BATCH, &weft__sched);
+    return weft__wheel_expire(wheel, &reading, now, WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_ANY);
 }
 
 /* ---- workers ---- */
@@ -55,21 +58,26 @@ void weft__keeper_init(struct weft__worker *w)
     w->keeper = (struct weft__keeper){
         .wheels = w->rt->wheels,
         .stretch = &w->stretch,
-        .mine = w->index,
+        .own = &w->rt->wheels[w->index],
+        .home = weft__keeper_home(w->index),
         .now = worker_now,
     };
 }
 
 uint32_t weft__worker_look(struct weft__worker *w)
 {
-    return weft__wheel_look(w->rt, &w->rt->wheels[w->index]);
+    struct weft__wheel *wheel = w->keeper.own;
+    if (weft__wheel_idle(wheel)) return 0;
+    int64_t now = weft__clock_read(&w->rt->clock);
+    if (!weft__wheel_due(wheel, now) && weft__wheel_stamp(wheel, now)) return 0;
+    return weft__wheel_expire(wheel, NULL, now, WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_OWNER);
 }
 
 int64_t weft__worker_next_look(struct weft__worker *w)
 {
     struct weft__wheel *wheel = &w->rt->wheels[w->index];
     if (weft__wheel_idle(wheel)) return WEFT__NEVER;
-    return weft__clock_to_system(&w->rt->clock, weft__wheel_next(wheel));
+    return weft__clock_to_system(&w->rt->clock, weft__wheel_next(wheel, WEFT__BY_OWNER));
 }
 
 void weft__worker_look_hurried(struct weft__worker *w)
@@ -112,9 +120,9 @@ static int64_t look_alone(struct weft__wheel *wheel)
     struct weft__reading reading;
 
     if (weft__wheel_idle(wheel)) return WEFT__NEVER;
-    (void)weft__wheel_gather(wheel, &reading);
-    (void)weft__wheel_expire(wheel, &reading, weft__clock_now(), WEFT__WHEEL_BATCH, &weft__sched);
-    int64_t next = weft__wheel_next(wheel);
+    (void)weft__wheel_gather(wheel, &reading, WEFT__BY_OWNER);
+    (void)weft__wheel_expire(wheel, &reading, weft__clock_now(), WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_OWNER);
+    int64_t next = weft__wheel_next(wheel, WEFT__BY_OWNER);
     return next < 0 ? 0 : next;
 }
 
@@ -135,7 +143,7 @@ static int64_t look_with_others(struct weft_rt *rt)
     (void)weft__wheel_look(rt, wheel);
     if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
     weft__clock_nudge(rt);
-    int64_t next = weft__wheel_next(wheel);
+    int64_t next = weft__wheel_next(wheel, WEFT__BY_ANY);
     return look_again_at_once(rt, next) ? 0 : weft__clock_to_system(&rt->clock, next);
 }
 
@@ -171,6 +179,8 @@ static bool own_wheel(struct outside *o)
     if (!o->wheel) return false;
     weft__wheel_init(o->wheel, weft__clock_now());
     o->keeper.wheels = o->wheel;
+    o->keeper.own = o->wheel;
+    o->keeper.home = weft__keeper_home(0);
     return true;
 }
 
@@ -180,7 +190,8 @@ static void shared_wheel(struct outside *o, struct weft_rt *rt)
     weft__rt_hold(rt);
     o->rt = rt;
     o->keeper.wheels = rt->wheels;
-    o->keeper.mine = rt->worker_count;
+    o->keeper.own = &rt->wheels[rt->worker_count];
+    o->keeper.home = weft__keeper_home(rt->worker_count);
 }
 
 /* The one that this thread has entered, if it has a clock that anybody moves. */

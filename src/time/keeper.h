@@ -3,7 +3,7 @@
  * keeper - the time-keeper of whoever polls: which wheel its timers go to, and what time it is.
  *
  *     struct weft__keeper *k = weft__keeper_here();               at each poll anew: tasks move
- *     f->home = weft__keeper_arm_after(k, &f->timer, ns, cx->waker);     remember where it is
+ *     weft__keeper_arm_after(k, &f->timer, ns, cx->waker, &f->home);     remember where it is
  *     ...
  *     if (weft__timer_take_granted(&f->timer)) -> it has fired           cheap; try this first
  *     if (weft__keeper_fired(k, &f->timer, f->home)) -> it has fired, too; else PENDING
@@ -46,6 +46,12 @@ static inline struct weft__wheel *weft__keeper_wheel(const struct weft__keeper *
     return &keeper->wheels[(uint32_t)home >> 1];
 }
 
+/* Of the wheel with that number. */
+static inline int32_t weft__keeper_home(uint32_t number)
+{
+    return (int32_t)(number << 1 | 1);
+}
+
 /* The worker looks at its wheel as soon as the poll that runs is over. */
 static inline int32_t weft__keeper_hurry(struct weft__keeper *keeper)
 {
@@ -53,39 +59,39 @@ static inline int32_t weft__keeper_hurry(struct weft__keeper *keeper)
     stretch->length -= stretch->left - 1; /* those that were made, and the next */
     stretch->left = 1;
     stretch->hurried = true;
-    return (int32_t)(keeper->mine << 1 | 1);
+    return keeper->home;
 }
 
-/* Arm, for a deadline on the keeper's clock or a time from the end of this poll on. Answers where:
- * the home, an odd number. */
-static inline int32_t weft__keeper_arm_at(struct weft__keeper *keeper, struct weft__timer *timer,
-                                          int64_t when, struct weft_waker waker)
+/* Arm, for a deadline on the keeper's clock or a time from the end of this poll on. Says where: the
+ * home, an odd number. Nothing is left to do behind the arm, so that it can be a jump. */
+static inline void weft__keeper_arm_at(struct weft__keeper *keeper, struct weft__timer *timer,
+                                       int64_t when, struct weft_waker waker, int32_t *home)
 {
-    weft__wheel_arm_at(&keeper->wheels[keeper->mine], timer, when, waker);
-    return weft__keeper_hurry(keeper);
+    *home = weft__keeper_hurry(keeper);
+    weft__wheel_arm_at(keeper->own, timer, when, waker);
 }
 
-static inline int32_t weft__keeper_arm_after(struct weft__keeper *keeper, struct weft__timer *timer,
-                                             int64_t ns, struct weft_waker waker)
+static inline void weft__keeper_arm_after(struct weft__keeper *keeper, struct weft__timer *timer,
+                                          int64_t ns, struct weft_waker waker, int32_t *home)
 {
-    weft__wheel_arm_after(&keeper->wheels[keeper->mine], timer, ns, waker);
-    return weft__keeper_hurry(keeper);
+    *home = weft__keeper_hurry(keeper);
+    weft__wheel_arm_after(keeper->own, timer, ns, waker);
 }
 
-/* Is it over? True: the timer is OUT. */
+/* Is it over, though nothing was granted? True: the timer is OUT. */
 static inline bool weft__keeper_fired(const struct weft__keeper *keeper, struct weft__timer *timer,
                                       int32_t home)
 {
-    if (weft__timer_take_granted(timer)) return true;
-    return weft__wheel_fired(weft__keeper_wheel(keeper, home), timer);
+    if (home == keeper->home) return weft__wheel_fired(keeper->own, timer, WEFT__BY_OWNER);
+    return weft__wheel_fired(weft__keeper_wheel(keeper, home), timer, WEFT__BY_ANY);
 }
 
-/* Give it up: the timer is OUT. True: it had fired. */
+/* Give it up, of which nothing was granted: the timer is OUT. True: it had fired. */
 static inline bool weft__keeper_cancel(const struct weft__keeper *keeper, struct weft__timer *timer,
                                        int32_t home)
 {
-    if (weft__timer_take_granted(timer)) return true;
-    return weft__wheel_cancel(weft__keeper_wheel(keeper, home), timer);
+    if (home == keeper->home) return weft__wheel_cancel(keeper->own, timer, WEFT__BY_OWNER);
+    return weft__wheel_cancel(weft__keeper_wheel(keeper, home), timer, WEFT__BY_ANY);
 }
 
 #endif

@@ -48,7 +48,7 @@ static weft_poll ends(struct sleep *f, int ret)
 /* Told to stop before it began. */
 static __attribute__((noinline)) weft_poll is_told(struct sleep *f, weft_cx *cx)
 {
-    return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
+    return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft__told(cx));
 }
 
 /* Over before it began. Without budget it lets others run first. */
@@ -62,16 +62,30 @@ static __attribute__((noinline)) weft_poll ends_at_once(struct sleep *f, weft_cx
     return ends(f, 0);
 }
 
-/* The two are apart from each other, and from the poll, so that each saves few registers. */
+static inline __attribute__((always_inline)) void arm_after(struct sleep *f, struct weft__keeper *keeper, struct weft_waker waker)
+{
+    weft__timer_init(&f->timer);
+    weft__keeper_arm_after(keeper, &f->timer, f->timer.when, waker, &f->at);
+}
+
+/* On a thread that is no worker. */
+static __attribute__((noinline)) weft_poll begins_outside(struct sleep *f, weft_cx *cx)
+{
+    struct weft__keeper *keeper = weft__keeper_here();
+    if (!keeper) return ends(f, -ENOMEM);
+    arm_after(f, keeper, cx->waker);
+    return WEFT_PENDING;
+}
+
+/* The two are apart from each other, and from the poll; and this one saves no registers at all: what it calls besides, it jumps to. */
 static __attribute__((noinline)) weft_poll begins_after(struct sleep *f, weft_cx *cx)
 {
     if (cx->why) return is_told(f, cx);
     if (cx->probe) return WEFT_PENDING; /* what it is asked for is whether it is over, and it has not begun */
     if (f->timer.when <= 0) return ends_at_once(f, cx);
-    struct weft__keeper *keeper = weft__keeper_here();
-    if (!keeper) return ends(f, -ENOMEM);
-    weft__timer_init(&f->timer);
-    f->at = weft__keeper_arm_after(keeper, &f->timer, f->timer.when, cx->waker);
+    struct weft__keeper *keeper = weft__here()->keeper;
+    if (__builtin_expect(!keeper, 0)) return begins_outside(f, cx);
+    arm_after(f, keeper, cx->waker);
     return WEFT_PENDING;
 }
 
@@ -82,17 +96,32 @@ static __attribute__((noinline)) weft_poll begins_at(struct sleep *f, weft_cx *c
     struct weft__keeper *keeper = weft__keeper_here();
     if (!keeper) return ends(f, -ENOMEM);
     weft__timer_init(&f->timer);
-    f->at = weft__keeper_arm_at(keeper, &f->timer, f->timer.when, cx->waker);
+    weft__keeper_arm_at(keeper, &f->timer, f->timer.when, cx->waker, &f->at);
     return WEFT_PENDING;
 }
 
-/* Polled again: by its timer, or for a reason that is none of its business. */
-static __attribute__((noinline)) weft_poll goes_on(struct sleep *f, weft_cx *cx)
+/* Asked again for a reason that is none of its business; or its timer fired, and another was first to wake the task. */
+static __attribute__((noinline)) weft_poll is_asked(struct sleep *f)
+{
+    return weft__keeper_fired(weft__keeper_here(), &f->timer, f->at) ? ends(f, 0) : WEFT_PENDING;
+}
+
+/* Given up, not as its wheel's owner, or not on a worker. */
+static __attribute__((noinline)) weft_poll is_given_up(struct sleep *f, weft_cx *cx)
+{
+    return ends(f, weft__keeper_cancel(weft__keeper_here(), &f->timer, f->at) ? 0 : weft__told(cx));
+}
+
+/* Polled again. */
+static weft_poll goes_on(struct sleep *f, weft_cx *cx)
 {
     if (weft__timer_take_granted(&f->timer)) return ends(f, 0);
-    struct weft__wheel *wheel = weft__keeper_wheel(weft__keeper_here(), f->at);
-    if (!cx->why) return weft__wheel_fired(wheel, &f->timer) ? ends(f, 0) : WEFT_PENDING;
-    return ends(f, weft__wheel_cancel(wheel, &f->timer) ? 0 : weft_cx_cancelled(cx));
+    if (!cx->why) return is_asked(f);
+    const struct weft__keeper *keeper = weft__here()->keeper;
+    bool fired;
+    if (!keeper || f->at != keeper->home || !weft__wheel_try_cancel(keeper->own, &f->timer, &fired))
+        return is_given_up(f, cx);
+    return ends(f, fired ? 0 : weft__told(cx));
 }
 
 weft_poll weft_sleep_poll(void *frame, weft_cx *cx)
@@ -121,8 +150,8 @@ static void move_end(struct sleep *f, int64_t when)
     struct weft__keeper *keeper = weft__keeper_here();
     /* relaxed: the waker's part of it changes with arm alone, by this task */
     struct weft_waker waker = {load_relaxed(&f->timer.word) & ~WEFT__TIMER_BITS};
-    (void)weft__wheel_cancel(weft__keeper_wheel(keeper, f->at), &f->timer);
-    f->at = weft__keeper_arm_at(keeper, &f->timer, when, waker);
+    (void)weft__keeper_cancel(keeper, &f->timer, f->at);
+    weft__keeper_arm_at(keeper, &f->timer, when, waker, &f->at);
 }
 
 void weft_sleep_reset(struct weft_sleep *sleep, weft_time at)

@@ -10,6 +10,10 @@
  * its life, two or three times for most. */
 #define MOVES_PER_FIRE 4
 
+/* Fresh timers that get their deadlines without a turn: of more, or where the wheel lags behind by a slot of level 2 (4 ms), a turn is worth its while. */
+#define STAMPS_MAX 16
+#define LAG_LEVELS 2
+
 /* ---- where a timer lies ---------------------------------------------------------------------- */
 
 static unsigned shift_of(unsigned level)
@@ -71,7 +75,7 @@ static void note_deadline(struct weft__wheel *wheel, int64_t when)
 
 void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 {
-    weft__lock_init(&wheel->lock, WEFT__RANK_WHEEL);
+    weft__biased_init(&wheel->lock, WEFT__RANK_WHEEL);
     store_relaxed(&wheel->live, 0); /* relaxed: not shared yet */
     set_next(wheel, INT64_MAX, true);
     wheel->readings = 0;
@@ -87,9 +91,10 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 
 void weft__wheel_done(struct weft__wheel *wheel)
 {
-    weft__lock_take_brief(&wheel->lock);          /* whoever cancelled last is through with it */
+    /* as its owner, which is gone; whoever cancelled last is through with it */
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
     weft_assert(load_relaxed(&wheel->live) == 0); /* relaxed: the lock orders it */
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
 }
 
 /* ---- arm ------------------------------------------------------------------------------------- */
@@ -97,20 +102,36 @@ void weft__wheel_done(struct weft__wheel *wheel)
 void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
                         struct weft_waker waker)
 {
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
     weft__wheel_mark_armed(wheel, timer, waker);
     timer->when = when < 0 ? 0 : when;
     put(wheel, timer);
     note_deadline(wheel, timer->when);
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
 }
 
-bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer)
+void weft__wheel_arm_after_shared(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
+                                  struct weft_waker waker)
 {
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    weft__wheel_link_fresh(wheel, timer, ns, waker);
+    weft__biased_leave(&wheel->lock, favoured);
+}
+
+bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door)
+{
+    bool favoured = weft__biased_enter(&wheel->lock, door);
+    uintptr_t word = weft__wheel_unlink(wheel, timer);
+    weft__biased_leave(&wheel->lock, favoured);
+    return word & WEFT__TIMER_FIRED;
+}
+
+bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door)
+{
+    bool favoured = weft__biased_enter(&wheel->lock, door);
     uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
     if (word & WEFT__TIMER_FIRED) store_relaxed(&timer->word, 0);
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
     return word & WEFT__TIMER_FIRED;
 }
 
@@ -234,21 +255,48 @@ static bool advance(struct weft__wheel *wheel, struct turn *turn)
     return true;
 }
 
-/* What was gathered gets its deadline. Its order stays: of two with the same one the first armed
+/* It gets its deadline, by the clock's reading that followed. */
+static void stamp_one(struct weft__wheel *wheel, struct weft__timer *timer, int64_t now)
+{
+    weft__list_remove(&timer->link);
+    if (__builtin_add_overflow(now, timer->when, &timer->when)) timer->when = INT64_MAX;
+    put(wheel, timer);
+}
+
+/* Of what was gathered, or is fresh. Its order stays: of two with the same deadline the first armed
  * fires first. */
-static bool stamp(struct weft__wheel *wheel, struct weft__link *gathered, struct turn *turn)
+static bool stamp(struct weft__wheel *wheel, struct weft__link *fresh, struct turn *turn)
 {
     struct weft__link *link;
 
-    while ((link = weft__list_first(gathered))) {
-        struct weft__timer *timer = timer_of(link);
+    while ((link = weft__list_first(fresh))) {
         if (turn->moves_left == 0) return false;
         turn->moves_left--;
-        weft__list_remove(link);
-        if (__builtin_add_overflow(turn->now, timer->when, &timer->when)) timer->when = INT64_MAX;
-        put(wheel, timer);
+        stamp_one(wheel, timer_of(link), turn->now);
     }
     return true;
+}
+
+/* It has not been turned for so long that what is put now would fall through more levels than it has to. */
+static bool lags(const struct weft__wheel *wheel, int64_t now)
+{
+    return ((uint64_t)now ^ wheel->elapsed) >> shift_of(LAG_LEVELS) != 0;
+}
+
+bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now)
+{
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool all = !lags(wheel, now);
+    struct weft__link *link;
+
+    for (uint32_t moves = 0; all && (link = weft__list_first(&wheel->fresh)); moves++) {
+        all = moves < STAMPS_MAX;
+        if (!all) break;
+        stamp_one(wheel, timer_of(link), now);
+        note_deadline(wheel, timer_of(link)->when);
+    }
+    weft__biased_leave(&wheel->lock, favoured);
+    return all;
 }
 
 /* ---- the next deadline ----------------------------------------------------------------------- */
@@ -279,27 +327,28 @@ static void find_deadline(struct weft__wheel *wheel)
     }
 }
 
-int64_t weft__wheel_next(struct weft__wheel *wheel)
+int64_t weft__wheel_next(struct weft__wheel *wheel, enum weft__door door)
 {
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, door);
     if (!wheel->exact) find_deadline(wheel);
     bool all_stamped = weft__list_empty(&wheel->fresh) && wheel->readings == 0;
     int64_t next = all_stamped ? next_of(wheel) : INT64_MIN;
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
     return next;
 }
 
 /* ---- gather, expire -------------------------------------------------------------------------- */
 
-bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading)
+bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading,
+                        enum weft__door door)
 {
     weft__link_init(&reading->gathered);
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, door);
     weft__list_splice_back(&reading->gathered, &wheel->fresh);
     /* Under the lock: who cancels the last of them meanwhile writes to the list's head, which goes if this says "none". */
     bool some = !weft__list_empty(&reading->gathered);
     wheel->readings += some;
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
     reading->some = some;
     return some;
 }
@@ -316,13 +365,14 @@ static void give_back(struct weft__wheel *wheel, struct weft__reading *reading)
  * was stamped with a time that has come. True: all is done. */
 static bool turn_to_now(struct weft__wheel *wheel, struct weft__reading *reading, struct turn *turn)
 {
+    struct weft__link *fresh = reading ? &reading->gathered : &wheel->fresh;
     if (!advance(wheel, turn)) return false;
-    if (!reading || weft__list_empty(&reading->gathered)) return true;
-    return stamp(wheel, &reading->gathered, turn) && fire_slot(wheel, turn);
+    if (weft__list_empty(fresh)) return true;
+    return stamp(wheel, fresh, turn) && fire_slot(wheel, turn);
 }
 
 uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
-                            uint32_t max, const struct weft__sched *sched)
+                            uint32_t max, const struct weft__sched *sched, enum weft__door door)
 {
     struct turn turn = {
         .now = now,
@@ -331,7 +381,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
         .chain = WEFT__WAKE_CHAIN_INIT,
     };
 
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, door);
     if (turn.now < (int64_t)wheel->elapsed) turn.now = (int64_t)wheel->elapsed;
     bool done = turn_to_now(wheel, reading, &turn);
     if (reading) give_back(wheel, reading);
@@ -340,7 +390,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
     } else {
         set_next(wheel, INT64_MIN, true); /* no search, which would be one for each turn of many */
     }
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
     weft__wake_chain_push(&turn.chain, sched);
     return max - turn.fires_left;
 }
@@ -377,7 +427,7 @@ static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned s
 
 void weft__wheel_check(struct weft__wheel *wheel)
 {
-    weft__lock_take_brief(&wheel->lock);
+    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_ANY);
     uint32_t count = check_list(wheel, &wheel->fresh, false);
     count += check_list(wheel, &wheel->falling, true);
     for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
@@ -385,5 +435,5 @@ void weft__wheel_check(struct weft__wheel *wheel)
             count += check_slot(wheel, level, slot);
     }
     weft_assert(count == load_relaxed(&wheel->live)); /* relaxed: under the lock */
-    weft__lock_drop_brief(&wheel->lock);
+    weft__biased_leave(&wheel->lock, favoured);
 }

@@ -19,7 +19,7 @@
  * of its own, then reads, then lets expire stamp that list: another thread may arm in between, or
  * read and gather, and does not get a time that was read before. What is gathered lies neither in the
  * wheel nor among the fresh; so while a reading is under way nobody is told when to look next, but to
- * look again: who gathers for another may be held up, and would not wake it.
+ * look again: who gathers for another may be held up, and would not wake it. The wheel's owner arms nothing while it reads, and needs no such list.
  *
  *     OUT      in no list; the frame may die
  *     ARMED    in the wheel, or fresh
@@ -41,7 +41,8 @@
  * 4 n moves, whatever lies in the wheel; `next` then says that there is more to do.
  *
  * Threads: arm by the thread that the wheel belongs to (others would have to wake it up if they come
- * first); gather, expire, next and cancel by any. The clock is the caller's: `now` is an argument,
+ * first); gather, expire, next and cancel by any, each by its door (sys/biased.h): arm and cancel of that
+ * thread are without a read-modify-write. The clock is the caller's: `now` is an argument,
  * and one that goes backwards stands still here. LOCK ORDER: rank WHEEL.
  * Rejected: slots of 66 us on level 0, and one level less (a turn goes through the whole slot that it is in: of a million sleepers 600 lie there, and
  * each look of a busy worker found a few of them due; a sleep cost 560 ns instead of 400, on two workers 460 instead of 254); a heap (Go's four-ary one: arm and cancel are 130 ns with a million timers); slots that
@@ -54,7 +55,7 @@
 
 #include "base/list.h"
 #include "limits.h"
-#include "sys/lock.h"
+#include "sys/biased.h"
 #include "task/waker.h"
 #include "types.h"
 
@@ -88,21 +89,28 @@ _Static_assert((WEFT__TIMER_BITS & ~WEFT__WAKER_BITS) == 0, "the state lies belo
 
 struct weft__wheel {
     /* -- the lock and what others look at -- */
-    WEFT__CACHE_ALIGNED struct weft__lock lock; /* guards all that follows; taken by _brief */
+    WEFT__CACHE_ALIGNED struct weft__biased lock; /* guards all that follows; may favour who arms */
     _Atomic uint32_t live; /* timers armed; written under the lock, a hint without it */
     _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
     bool exact;            /* `next` is as good as it can be */
     uint32_t readings;     /* under way, with timers that have no deadline yet */
 
-    uint64_t elapsed;          /* as far as it has turned */
     struct weft__link fresh;   /* `when` is relative */
+    uint64_t elapsed;          /* as far as it has turned */
     struct weft__link falling; /* out of a slot that `elapsed` has come to, not yet in another */
 
     uint64_t occupied[WEFT__WHEEL_LEVELS]; /* bit n: slot n may hold something; set if it does */
     struct weft__link slot[WEFT__WHEEL_LEVELS][WEFT__WHEEL_SLOTS];
 };
 
+/* Its lock favours nobody: either door is anybody's, though arming is not. */
 void weft__wheel_init(struct weft__wheel *wheel, int64_t now);
+
+/* Before it is used, if weft__biased_can_favour: it belongs to one thread at a time, which comes BY_OWNER; all others come BY_ANY. */
+static inline void weft__wheel_favour(struct weft__wheel *wheel)
+{
+    weft__biased_favour(&wheel->lock);
+}
 
 /* Asserts that it is empty. */
 void weft__wheel_done(struct weft__wheel *wheel);
@@ -147,6 +155,28 @@ static inline void weft__wheel_take_out(struct weft__wheel *wheel, struct weft__
     }
 }
 
+/* Holds: the lock. */
+static inline void weft__wheel_link_fresh(struct weft__wheel *wheel, struct weft__timer *timer,
+                                          int64_t ns, struct weft_waker waker)
+{
+    weft__wheel_mark_armed(wheel, timer, waker);
+    timer->when = ns < 0 ? 0 : ns;
+    weft__list_push_back(&wheel->fresh, &timer->link);
+}
+
+/* Holds: the lock. Returns what the word was. */
+static inline uintptr_t weft__wheel_unlink(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
+    if (word & WEFT__TIMER_ARMED) weft__wheel_take_out(wheel, timer);
+    store_relaxed(&timer->word, 0);
+    return word;
+}
+
+/* The long way: the wheel does not favour who comes. */
+void weft__wheel_arm_after_shared(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
+                                  struct weft_waker waker);
+
 /* ---- the owner of a timer -------------------------------------------------------------------- */
 
 /* Fires once the clock has come to `when`; what is past fires at the next turn. Pins the timer until
@@ -159,23 +189,27 @@ void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, in
 static inline void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer,
                                          int64_t ns, struct weft_waker waker)
 {
-    weft__lock_take_brief(&wheel->lock);
-    weft__wheel_mark_armed(wheel, timer, waker);
-    timer->when = ns < 0 ? 0 : ns;
-    weft__list_push_back(&wheel->fresh, &timer->link);
-    weft__lock_drop_brief(&wheel->lock);
+    if (!weft__biased_try_enter(&wheel->lock)) {
+        weft__wheel_arm_after_shared(wheel, timer, ns, waker);
+        return;
+    }
+    weft__wheel_link_fresh(wheel, timer, ns, waker);
+    weft__biased_leave(&wheel->lock, true);
 }
 
 /* By any thread. The timer is OUT. True: it had fired, its wake came or is on its way. One that is
  * OUT already may be cancelled, too. */
-static inline bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
+bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door);
+
+/* The same by the owner of the wheel, if it is favoured: so that it is a few loads and stores, and no call. False: it is not,
+ * nothing was done. */
+static inline bool weft__wheel_try_cancel(struct weft__wheel *wheel, struct weft__timer *timer,
+                                          bool *fired)
 {
-    weft__lock_take_brief(&wheel->lock);
-    uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
-    if (word & WEFT__TIMER_ARMED) weft__wheel_take_out(wheel, timer);
-    store_relaxed(&timer->word, 0);
-    weft__lock_drop_brief(&wheel->lock);
-    return word & WEFT__TIMER_FIRED;
+    if (!weft__biased_try_enter(&wheel->lock)) return false;
+    *fired = weft__wheel_unlink(wheel, timer) & WEFT__TIMER_FIRED;
+    weft__biased_leave(&wheel->lock, true);
+    return true;
 }
 
 /* Without the lock. True: it has fired, the driver is through with it, and it is OUT. False: it may
@@ -190,7 +224,7 @@ static inline bool weft__timer_take_granted(struct weft__timer *timer)
 }
 
 /* True: it has fired, and is OUT. False: it is still armed, and its waker will come. */
-bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer);
+bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door);
 
 /* Asserts that it is OUT: its frame may die. By the owner. */
 static inline void weft__timer_check_out(const struct weft__timer *timer)
@@ -220,17 +254,22 @@ struct weft__reading {
 };
 
 /* Before the clock is read: what is fresh now counts from that reading. True: there is some, and expire must follow. */
-bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading);
+bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading,
+                        enum weft__door door);
 
 /* Turn to `now`, which was read after the gather: stamp what was gathered, fire what is due, at most
- * `max` of them, and push their wakers. Takes the reading, which may be NULL. Returns how many fired;
- * if weft__wheel_due afterwards, there is more to do. Holds: no lock. */
+ * `max` of them, and push their wakers. Takes the reading; NULL: by the owner, which alone arms, so that all that is fresh was there before it read
+ * the clock. Returns how many fired; if weft__wheel_due afterwards, there is more to do. Holds: no lock. */
 uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *reading, int64_t now,
-                            uint32_t max, const struct weft__sched *sched);
+                            uint32_t max, const struct weft__sched *sched, enum weft__door door);
+
+/* By the owner, if nothing is due at `now`, which it has just read: what is fresh gets its deadline, without a turn. False: there is too much of it, or the wheel
+ * lags behind; expire does the rest. */
+bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now);
 
 /* The time of the next look, WEFT__NEVER if nothing is armed; INT64_MIN if there is something to do
  * now (fresh timers, or a turn that was cut short), or in a moment: another one reads the clock for some. */
-int64_t weft__wheel_next(struct weft__wheel *wheel);
+int64_t weft__wheel_next(struct weft__wheel *wheel, enum weft__door door);
 
 /* Walks all of it and asserts what the top of this file says. For tests; no reading is under way. */
 void weft__wheel_check(struct weft__wheel *wheel);

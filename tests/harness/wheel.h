@@ -86,8 +86,8 @@ static inline uint32_t turn(struct fixture *f, int64_t now, uint32_t max)
 {
     struct weft__reading reading;
 
-    (void)weft__wheel_gather(&f->wheel, &reading);
-    uint32_t fired = weft__wheel_expire(&f->wheel, &reading, now, max, &f->sched);
+    (void)weft__wheel_gather(&f->wheel, &reading, WEFT__BY_ANY);
+    uint32_t fired = weft__wheel_expire(&f->wheel, &reading, now, max, &f->sched, WEFT__BY_ANY);
     weft__wheel_check(&f->wheel);
     return fired;
 }

@@ -33,6 +33,7 @@ enum {
     SETTLES_WITHOUT_LOCK,
     ALWAYS_GRANTED,
     READS_BEFORE_IT_GATHERS,
+    READS_BEFORE_IT_ARMS,
     TRUSTS_WHAT_IT_SEES
 };
 
@@ -63,7 +64,7 @@ static const struct weft__sched sched = {.ops = &ops};
 static void expire_bare(void)
 {
     struct weft_task *task = NULL;
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     uintptr_t word = wheel.live ? load_relaxed(&timer->word)
                                 : 0; /* relaxed, as below: under the lock, or broken on purpose */
@@ -72,7 +73,7 @@ static void expire_bare(void)
         weft__wheel_take_out(&wheel, timer);
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED);
     }
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
     if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE)
         run((struct sleeping *)(void *)task);
 }
@@ -81,7 +82,7 @@ static void expire_bare(void)
 static void expire_always_granted(void)
 {
     struct weft_task *granted = NULL;
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     if (wheel.live && (load_relaxed(&timer->word) & WEFT__TIMER_ARMED)) {
         struct weft_task *task = &sleepers[0]->task;
@@ -89,7 +90,7 @@ static void expire_always_granted(void)
         if (weft__waker_claim_task(task)) granted = task;
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED);
     }
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
     if (granted) push(NULL, granted);
 }
 
@@ -110,7 +111,7 @@ static bool leaf_fired(struct sleeping *s)
     if (weft__timer_take_granted(&s->timer)) return true;
     if (model_mutant == TRUSTS_WHAT_IT_SEES)
         return load_relaxed(&s->timer.word) & WEFT__TIMER_FIRED;
-    return weft__wheel_fired(&wheel, &s->timer);
+    return weft__wheel_fired(&wheel, &s->timer, WEFT__BY_ANY);
 }
 
 /* True: it had fired all the same. */
@@ -122,7 +123,7 @@ static bool leaf_gives_up(struct sleeping *s)
         store_relaxed(&s->timer.word, 0);
         return true;
     }
-    return weft__wheel_cancel(&wheel, &s->timer);
+    return weft__wheel_cancel(&wheel, &s->timer, WEFT__BY_ANY);
 }
 
 static void free_task(struct sleeping *s)
@@ -186,9 +187,9 @@ static void drive(void *arg)
         return;
     }
     int64_t early = read_clock();
-    (void)weft__wheel_gather(&wheel, &reading);
+    (void)weft__wheel_gather(&wheel, &reading, WEFT__BY_ANY);
     int64_t now = model_mutant == READS_BEFORE_IT_GATHERS ? early : read_clock();
-    (void)weft__wheel_expire(&wheel, &reading, now, 1, &sched);
+    (void)weft__wheel_expire(&wheel, &reading, now, 1, &sched, WEFT__BY_ANY);
 }
 
 static void begin_0(void *arg)
@@ -223,10 +224,26 @@ static void arm_and_drive(void *arg)
     weft__timer_init(timer);
     weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
     drive(NULL);
-    weft__lock_take_brief(&wheel.lock);
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
     if (timer->when != 10)
         model_assert(timer->when >= armed_at + 10); /* stamped, and not too early */
-    weft__lock_drop_brief(&wheel.lock);
+    weft__biased_leave(&wheel.lock, favoured);
+}
+
+/* The same without a turn. */
+static void arm_and_stamp(void *arg)
+{
+    struct weft__timer *timer = &sleepers[0]->timer;
+    (void)arg;
+    int64_t early = read_clock();
+    int64_t armed_at = read_clock();
+    weft__timer_init(timer);
+    weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
+    int64_t now = model_mutant == READS_BEFORE_IT_ARMS ? early : read_clock();
+    model_assert(weft__wheel_stamp(&wheel, now));
+    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    if (timer->when != 10) model_assert(timer->when >= armed_at + 10); /* else another reads the clock for it */
+    weft__biased_leave(&wheel.lock, favoured);
 }
 
 static void tick(void *arg)
@@ -255,7 +272,7 @@ static void end(unsigned tasks)
 {
     model_join();
     for (int i = 0; i < 3; i++)
-        (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched);
+        (void)weft__wheel_expire(&wheel, NULL, 100, 1, &sched, WEFT__BY_ANY);
     model_assert(slept + given_up == tasks);
     weft__wheel_done(&wheel);
 }
@@ -329,7 +346,19 @@ static void never_early(void)
     model_thread(drive, NULL);
     model_thread(tick, NULL);
     model_join();
-    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer);
+    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer, WEFT__BY_ANY);
+    weft__wheel_done(&wheel);
+    model_free(sleepers[0]);
+}
+
+static void never_early_by_owner(void)
+{
+    begin(1, 1, 0);
+    model_thread(arm_and_stamp, NULL);
+    model_thread(drive, NULL);
+    model_thread(tick, NULL);
+    model_join();
+    (void)weft__wheel_cancel(&wheel, &sleepers[0]->timer, WEFT__BY_ANY);
     weft__wheel_done(&wheel);
     model_free(sleepers[0]);
 }
@@ -348,6 +377,7 @@ static const struct model_case cases[] = {
      .weaken = true},
     {.name = "stamp against cancel", .run = stamp_against_cancel, .preemptions = 4, .weaken = true},
     {.name = "no time read before", .run = never_early, .preemptions = 4, .weaken = true},
+    {.name = "no time read before, by the owner", .run = never_early_by_owner, .preemptions = 4},
     {.name = "mutant: claims after the lock",
      .run = fire_against_cancel,
      .preemptions = 3,
@@ -367,6 +397,11 @@ static const struct model_case cases[] = {
      .run = never_early,
      .preemptions = 3,
      .mutant = READS_BEFORE_IT_GATHERS,
+     .must_fail = true},
+    {.name = "mutant: reads before it arms",
+     .run = never_early_by_owner,
+     .preemptions = 3,
+     .mutant = READS_BEFORE_IT_ARMS,
      .must_fail = true},
     {.name = "mutant: trusts a mark without the lock",
      .run = fire_against_wake,

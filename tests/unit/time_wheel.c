@@ -15,12 +15,12 @@ TEST(wheel_fires_at_the_deadline_and_not_before)
         struct fixture *f = fixture_at(START);
         int64_t when = START + (INT64_C(1) << bit);
         arm_at(f, 0, when);
-        ASSERT_EQ(weft__wheel_next(&f->wheel), when);
+        ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), when);
         ASSERT_EQ(turn(f, when - 1, MANY), 0);
-        ASSERT_EQ(weft__wheel_next(&f->wheel), when);
+        ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), when);
         ASSERT_EQ(turn(f, when, MANY), 1);
         ASSERT(weft__timer_take_granted(&f->timers[0]));
-        ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MAX);
+        ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MAX);
         weft__timer_check_out(&f->timers[0]);
         weft__wheel_done(&f->wheel);
     }
@@ -47,10 +47,10 @@ TEST(wheel_keeps_what_is_never_due)
     arm_after(f, 1, INT64_MAX);
     ASSERT_EQ(turn(f, START, MANY), 0);
     ASSERT_EQ(f->timers[1].when, INT64_MAX);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MAX);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MAX);
     ASSERT_EQ(turn_all(f, INT64_MAX - 1), 0);
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0]));
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[1]));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[1], WEFT__BY_ANY));
     weft__wheel_done(&f->wheel);
 }
 
@@ -58,14 +58,14 @@ TEST(wheel_cancel_tells_whether_it_had_fired)
 {
     struct fixture *f = fixture_at(START);
 
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0])); /* never armed */
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY)); /* never armed */
     arm_at(f, 0, START + 5);
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0]));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
     ASSERT_EQ(turn(f, START + 5, MANY), 0);
     arm_at(f, 0, START + 9);
     ASSERT_EQ(turn(f, START + 9, MANY), 1);
-    ASSERT(weft__wheel_cancel(&f->wheel, &f->timers[0]));
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0]));
+    ASSERT(weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
 }
 
 /* A task that was notified already: the timer fires all the same, but nothing is granted by it. */
@@ -78,7 +78,7 @@ TEST(wheel_fires_for_a_task_that_is_queued_already)
     ASSERT_EQ(turn(f, START + 1, MANY), 1);
     ASSERT_EQ(f->count, 0);
     ASSERT(!weft__timer_take_granted(&f->timers[0]));
-    ASSERT(weft__wheel_fired(&f->wheel, &f->timers[0]));
+    ASSERT(weft__wheel_fired(&f->wheel, &f->timers[0], WEFT__BY_ANY));
     weft__timer_check_out(&f->timers[0]);
 }
 
@@ -87,8 +87,8 @@ TEST(wheel_fired_is_false_while_it_is_armed)
     struct fixture *f = fixture_at(START);
 
     arm_after(f, 0, 10);
-    ASSERT(!weft__wheel_fired(&f->wheel, &f->timers[0]));
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0]));
+    ASSERT(!weft__wheel_fired(&f->wheel, &f->timers[0], WEFT__BY_ANY));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
 }
 
 /* ---- relative timers ------------------------------------------------------------------------- */
@@ -99,9 +99,9 @@ TEST(wheel_stamps_what_is_fresh_by_the_next_reading)
     struct fixture *f = fixture_at(START);
 
     arm_after(f, 0, 1000);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN); /* somebody is to read the clock */
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN); /* somebody is to read the clock */
     ASSERT_EQ(turn(f, START + 700, MANY), 0);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), START + 1700);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), START + 1700);
     ASSERT_EQ(turn(f, START + 1699, MANY), 0);
     ASSERT_EQ(turn(f, START + 1700, MANY), 1);
 }
@@ -114,16 +114,16 @@ TEST(wheel_stamps_nothing_by_an_earlier_reading)
     struct weft__reading late;
 
     arm_after(f, 0, 1000);
-    ASSERT(weft__wheel_gather(&f->wheel, &early)); /* its clock says START + 10 */
+    ASSERT(weft__wheel_gather(&f->wheel, &early, WEFT__BY_ANY)); /* its clock says START + 10 */
     arm_after(f, 1, 1000);
-    ASSERT(weft__wheel_gather(&f->wheel, &late)); /* and this one's START + 500 */
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &early, START + 10, MANY, &f->sched), 0);
+    ASSERT(weft__wheel_gather(&f->wheel, &late, WEFT__BY_ANY)); /* and this one's START + 500 */
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &early, START + 10, MANY, &f->sched, WEFT__BY_ANY), 0);
     arm_after(f, 2, 1000);
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &late, START + 500, MANY, &f->sched), 0);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &late, START + 500, MANY, &f->sched, WEFT__BY_ANY), 0);
     ASSERT_EQ(f->timers[0].when, START + 1010);
     ASSERT_EQ(f->timers[1].when, START + 1500);
     ASSERT_EQ(f->timers[2].when, 1000); /* still fresh */
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN);
 }
 
 /* Another one gathers the owner's timer and is held up before it has read the clock: the owner looks again, and does not sleep past a deadline that nobody
@@ -135,19 +135,19 @@ TEST(wheel_is_looked_at_again_while_another_reads_the_clock)
     struct weft__reading owner;
 
     arm_after(f, 0, 1000);
-    ASSERT(weft__wheel_gather(&f->wheel, &thief));
-    ASSERT(!weft__wheel_gather(&f->wheel, &owner));
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &owner, START + 5, MANY, &f->sched), 0);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 7, MANY, &f->sched), 0);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), START + 1007);
+    ASSERT(weft__wheel_gather(&f->wheel, &thief, WEFT__BY_ANY));
+    ASSERT(!weft__wheel_gather(&f->wheel, &owner, WEFT__BY_ANY));
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &owner, START + 5, MANY, &f->sched, WEFT__BY_ANY), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 7, MANY, &f->sched, WEFT__BY_ANY), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), START + 1007);
     arm_after(f, 1, 10);
-    ASSERT(weft__wheel_gather(&f->wheel, &thief));
+    ASSERT(weft__wheel_gather(&f->wheel, &thief, WEFT__BY_ANY));
     ASSERT(!weft__wheel_cancel(
-        &f->wheel, &f->timers[1])); /* the reading has nothing left: it counts all the same */
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 8, MANY, &f->sched), 0);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), START + 1007);
+        &f->wheel, &f->timers[1], WEFT__BY_ANY)); /* the reading has nothing left: it counts all the same */
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &thief, START + 8, MANY, &f->sched, WEFT__BY_ANY), 0);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), START + 1007);
     ASSERT_EQ(turn(f, START + 1007, MANY), 1);
 }
 
@@ -158,9 +158,9 @@ TEST(wheel_cancels_what_a_reading_has_gathered)
 
     arm_after(f, 0, 5);
     arm_after(f, 1, 5);
-    ASSERT(weft__wheel_gather(&f->wheel, &reading));
-    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0]));
-    ASSERT_EQ(weft__wheel_expire(&f->wheel, &reading, START, MANY, &f->sched), 0);
+    ASSERT(weft__wheel_gather(&f->wheel, &reading, WEFT__BY_ANY));
+    ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY));
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, &reading, START, MANY, &f->sched, WEFT__BY_ANY), 0);
     ASSERT_EQ(turn(f, START + 5, MANY), 1);
     ASSERT_EQ(f->pushed[1], 1);
 }
@@ -175,12 +175,71 @@ TEST(wheel_leaves_fresh_what_a_turn_cannot_stamp)
     ASSERT_EQ(turn(f, START, 2), 0);
     ASSERT_EQ(f->timers[7].when, START + 100);
     ASSERT_EQ(f->timers[8].when, 100);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN);
     (void)turn_all(f, START + 1);
     ASSERT_EQ(f->timers[19].when, START + 101);
     ASSERT_EQ(turn_all(f, START + 101), 20);
     for (unsigned i = 0; i < 20; i++)
         ASSERT_EQ(f->order[i], i);
+}
+
+/* Nobody else arms, so the owner needs no list of what was there before it read the clock. */
+TEST(wheel_stamps_by_its_owner_without_a_turn)
+{
+    struct fixture *f = fixture_at(START);
+
+    arm_after(f, 0, 1000);
+    arm_after(f, 1, INT64_MAX);
+    ASSERT(weft__wheel_stamp(&f->wheel, START + 700));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_OWNER), START + 1700);
+    ASSERT_EQ(f->timers[1].when, INT64_MAX);
+    ASSERT_EQ(turn(f, START + 1699, MANY), 0);
+    ASSERT_EQ(turn(f, START + 1700, MANY), 1);
+    (void)weft__wheel_cancel(&f->wheel, &f->timers[1], WEFT__BY_OWNER);
+}
+
+/* Another one has turned it since the owner read the clock. */
+TEST(wheel_stamps_by_a_reading_that_is_behind)
+{
+    struct fixture *f = fixture_at(START);
+
+    ASSERT_EQ(turn(f, START + 900, MANY), 0);
+    arm_after(f, 0, 100);
+    arm_after(f, 1, 1000);
+    ASSERT(weft__wheel_stamp(&f->wheel, START + 700));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(f->timers[0].when, START + 800);
+    ASSERT_EQ(turn(f, START + 900, MANY), 1);
+    ASSERT_EQ(turn(f, START + 1700, MANY), 1);
+}
+
+TEST(wheel_leaves_to_a_turn_what_is_much)
+{
+    struct fixture *f = fixture_at(START);
+
+    for (unsigned i = 0; i < 100; i++)
+        arm_after(f, i, 1000);
+    ASSERT(!weft__wheel_stamp(&f->wheel, START + 1));
+    weft__wheel_check(&f->wheel);
+    ASSERT_EQ(f->timers[0].when, START + 1001);
+    ASSERT_EQ(f->timers[99].when, 1000);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_OWNER), INT64_MIN);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, NULL, START + 2, MANY, &f->sched, WEFT__BY_OWNER), 0);
+    ASSERT_EQ(f->timers[99].when, START + 1002);
+    ASSERT_EQ(turn_all(f, START + 1002), 100);
+}
+
+TEST(wheel_leaves_to_a_turn_what_would_fall_far)
+{
+    struct fixture *f = fixture_at(START);
+
+    arm_after(f, 0, 1000);
+    ASSERT(!weft__wheel_stamp(&f->wheel, START + HOUR));
+    ASSERT_EQ(f->timers[0].when, 1000);
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, NULL, START + HOUR, MANY, &f->sched, WEFT__BY_OWNER), 0);
+    ASSERT_EQ(f->timers[0].when, START + HOUR + 1000);
+    ASSERT_EQ(turn(f, START + HOUR + 1000, MANY), 1);
 }
 
 TEST(wheel_takes_a_sleep_below_zero_for_none)
@@ -239,11 +298,11 @@ TEST(wheel_lets_a_full_slot_fall_bit_by_bit)
     for (unsigned i = 0; i < 100; i++)
         arm_at(f, i, HOUR + i * GRAIN);
     (void)turn(f, HOUR - GRAIN * 40, 1);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), INT64_MIN); /* half done */
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), INT64_MIN); /* half done */
     for (unsigned i = 0; i < 100; i += 2)
-        ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i]));
+        ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i], WEFT__BY_ANY));
     ASSERT_EQ(turn_all(f, HOUR - 1), 0);
-    ASSERT_EQ(weft__wheel_next(&f->wheel), HOUR + GRAIN);
+    ASSERT_EQ(weft__wheel_next(&f->wheel, WEFT__BY_ANY), HOUR + GRAIN);
     ASSERT_EQ(turn_all(f, HOUR + 99 * GRAIN), 50);
 }
 
@@ -256,9 +315,9 @@ TEST(wheel_looks_early_where_many_share_a_slot)
 
     for (unsigned i = 0; i < 200; i++)
         arm_at(f, i, HOUR + 1000 + i);
-    (void)weft__wheel_cancel(&f->wheel, &f->timers[0]); /* the earliest: the bound is found anew */
+    (void)weft__wheel_cancel(&f->wheel, &f->timers[0], WEFT__BY_ANY); /* the earliest: the bound is found anew */
     for (; f->count < 199; looks++) {
-        int64_t next = weft__wheel_next(&f->wheel);
+        int64_t next = weft__wheel_next(&f->wheel, WEFT__BY_ANY);
         if (next == INT64_MIN) next = now;
         ASSERT_LE(next, HOUR + 1000 + 199);
         ASSERT_GE(next, now);

@@ -51,13 +51,13 @@ TEST_WITH(wheel_bears_a_million_at_once, .timeout_s = 300)
         weft__timer_init(&crowd[i].timer);
         weft__wheel_arm_after(&wheel, &crowd[i].timer, HOUR, weft__waker_of(&crowd[i].task));
     }
-    for (; weft__wheel_next(&wheel) == INT64_MIN; turns++) {
-        (void)weft__wheel_gather(&wheel, &reading);
-        ASSERT_EQ(weft__wheel_expire(&wheel, &reading, START, WEFT__WHEEL_BATCH, &sched), 0);
+    for (; weft__wheel_next(&wheel, WEFT__BY_ANY) == INT64_MIN; turns++) {
+        (void)weft__wheel_gather(&wheel, &reading, WEFT__BY_ANY);
+        ASSERT_EQ(weft__wheel_expire(&wheel, &reading, START, WEFT__WHEEL_BATCH, &sched, WEFT__BY_ANY), 0);
     }
     ASSERT_EQ(turns, (count + 4 * WEFT__WHEEL_BATCH - 1) / (4 * WEFT__WHEEL_BATCH));
     while (weft__wheel_due(&wheel, START + HOUR)) {
-        (void)weft__wheel_expire(&wheel, NULL, START + HOUR, WEFT__WHEEL_BATCH, &sched);
+        (void)weft__wheel_expire(&wheel, NULL, START + HOUR, WEFT__WHEEL_BATCH, &sched, WEFT__BY_ANY);
     }
     ASSERT_EQ(pushed, count);
     weft__wheel_done(&wheel);
@@ -109,7 +109,7 @@ static void oracle_arm(struct oracle *o, unsigned i)
 
 static void oracle_cancel(struct oracle *o, unsigned i)
 {
-    ASSERT_EQ(weft__wheel_cancel(&o->f->wheel, &o->f->timers[i]), o->state[i] == FIRED);
+    ASSERT_EQ(weft__wheel_cancel(&o->f->wheel, &o->f->timers[i], WEFT__BY_ANY), o->state[i] == FIRED);
     o->state[i] = OUT;
 }
 
@@ -133,6 +133,8 @@ static void oracle_turn(struct oracle *o, int64_t now, uint32_t max)
 
     memcpy(before, o->f->pushed, sizeof(before));
     o->now = now;
+    if (weft__rand_chance(&o->rand, 1, 2) && !weft__wheel_due(&o->f->wheel, now)) /* as a worker does: then the turn finds less to do */
+        (void)weft__wheel_stamp(&o->f->wheel, now);
     uint32_t said = turn(o->f, now, max);
     for (unsigned i = 0; i < MANY; i++) {
         if (o->state[i] == FRESH) {
@@ -179,7 +181,7 @@ static void oracle_step(struct oracle *o)
             if (o->state[k] == FIRED) oracle_cancel(o, k);
         break;
     case 5: /* to the next look and no further */
-        next = weft__wheel_next(&o->f->wheel);
+        next = weft__wheel_next(&o->f->wheel, WEFT__BY_ANY);
         ASSERT_LE(next, oracle_earliest(o));
         oracle_turn(o, next > o->now && next < INT64_MAX / 2 ? next : o->now, MANY);
         break;
@@ -230,7 +232,7 @@ static void *cancels_each_round(void *rounds)
 {
     for (uint32_t i = 1; i <= (uint32_t)(uintptr_t)rounds; i++) {
         until_round(&armed_round, i);
-        (void)weft__wheel_cancel(&fixture.wheel, &fixture.timers[0]);
+        (void)weft__wheel_cancel(&fixture.wheel, &fixture.timers[0], WEFT__BY_ANY);
         store_release(&cancelled_round, i);
     }
     return NULL;
@@ -253,9 +255,9 @@ TEST_WITH(wheel_gathers_beside_a_cancel, .timeout_s = 300)
         struct weft__reading reading;
         arm_after(f, 0, HOUR);
         store_release(&armed_round, i);
-        bool some = weft__wheel_gather(&f->wheel, &reading);
+        bool some = weft__wheel_gather(&f->wheel, &reading, WEFT__BY_ANY);
         if (some) {
-            ASSERT_EQ(weft__wheel_expire(&f->wheel, &reading, now++, MANY, &f->sched), 0);
+            ASSERT_EQ(weft__wheel_expire(&f->wheel, &reading, now++, MANY, &f->sched, WEFT__BY_ANY), 0);
         } else {
             memset(&reading, 0x5a, sizeof(reading));
         }

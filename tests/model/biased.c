@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The biased lock, proven: one holder at a time, whose writes the next one sees, whichever door they come by; favour is put out, and given again.
+ * The light and the heavy fence are full fences here, as which the two work together.
+ */
+#define WEFT_MODEL_REAL_BIASED
+#define WEFT__BIASED_SPINS 0 /* a spinning model thread waits for a write, and would never come to sleep */
+#define WEFT__BIASED_AGAIN 2
+#include "sys/biased.c"
+
+static struct weft__biased lock;
+static int guarded;
+static int favoured; /* entries of the owner, by favour; its own */
+
+/* ---- broken twins ---- */
+
+enum { HONEST, LOOKS_ONCE, PUTS_OUT_WITHOUT_LOCK, LOOKS_BEFORE_IT_SAYS, FAVOURS_AS_IT_LEAVES };
+
+/* Does not wait for the owner. */
+static bool enter_hasty(void)
+{
+    weft__lock_take_brief(&lock.lock);
+    store_relaxed(&lock.favours, 0);
+    weft__a_fence(seq_cst);
+    (void)load_acquire(&lock.inside);
+    return false;
+}
+
+/* Two that come at once: the second finds no favour, and does not wait. */
+static bool enter_early(void)
+{
+    if (load_relaxed(&lock.favours)) {
+        store_relaxed(&lock.favours, 0);
+        weft__a_fence(seq_cst);
+        wait_until_outside(&lock);
+    }
+    weft__lock_take_brief(&lock.lock);
+    return false;
+}
+
+static bool enter_looking_first(void)
+{
+    if (load_relaxed(&lock.favours)) {
+        store_relaxed(&lock.inside, 1);
+        weft__a_fence(seq_cst);
+        return true;
+    }
+    weft__biased_enter_slow(&lock, WEFT__BY_OWNER);
+    return false;
+}
+
+static bool enter(enum weft__door door)
+{
+    if (model_mutant == LOOKS_ONCE && door == WEFT__BY_ANY) return enter_hasty();
+    if (model_mutant == PUTS_OUT_WITHOUT_LOCK && door == WEFT__BY_ANY) return enter_early();
+    if (model_mutant == LOOKS_BEFORE_IT_SAYS && door == WEFT__BY_OWNER) return enter_looking_first();
+    return weft__biased_enter(&lock, door);
+}
+
+static void leave(bool by_favour)
+{
+    weft__biased_leave(&lock, by_favour);
+    /* without the lock: another may just have put it out, and be in */
+    if (model_mutant == FAVOURS_AS_IT_LEAVES && !by_favour) store_relaxed(&lock.favours, 1);
+}
+
+/* ---- the cases ---- */
+
+static void add_one(enum weft__door door)
+{
+    bool by_favour = enter(door);
+    plain_write(&guarded, plain_read(&guarded) + 1);
+    leave(by_favour);
+    if (door == WEFT__BY_OWNER) favoured += by_favour;
+}
+
+static void owner_adds(void *times)
+{
+    for (int i = 0; i < *(int *)times; i++)
+        add_one(WEFT__BY_OWNER);
+}
+
+static void other_adds(void *times)
+{
+    for (int i = 0; i < *(int *)times; i++)
+        add_one(WEFT__BY_ANY);
+}
+
+static void begins(bool favours)
+{
+    weft__biased_init(&lock, WEFT__RANK_NONE);
+    if (favours) weft__biased_favour(&lock);
+    plain_write(&guarded, 0);
+    favoured = 0;
+}
+
+static void meet(int owners, int others, int each)
+{
+    begins(true);
+    model_thread(owner_adds, &owners);
+    for (int i = 0; i < others; i++)
+        model_thread(other_adds, &each);
+    model_join();
+    model_assert(plain_read(&guarded) == owners + others * each);
+    model_assert(load_relaxed(&lock.inside) == 0);
+}
+
+static void owner_and_one(void)
+{
+    meet(2, 1, 1);
+}
+
+static void owner_and_two(void)
+{
+    meet(2, 2, 1);
+}
+
+/* It has come twice in a row since, and is favoured again; and that is put out once more. */
+static void favoured_again(void)
+{
+    meet(4, 1, 2);
+}
+
+/* Whoever comes last finds the other's writes, also where nobody has ever met. */
+static void alone(void)
+{
+    begins(true);
+    add_one(WEFT__BY_OWNER);
+    model_assert(favoured == 1);
+    add_one(WEFT__BY_ANY);
+    add_one(WEFT__BY_OWNER);
+    add_one(WEFT__BY_OWNER);
+    model_assert(favoured == 1);
+    add_one(WEFT__BY_OWNER);
+    model_assert(favoured == 2);
+    model_assert(plain_read(&guarded) == 5);
+}
+
+static void favours_nobody(void)
+{
+    static int once = 1;
+    begins(false);
+    model_thread(owner_adds, &once);
+    model_thread(owner_adds, &once);
+    model_thread(other_adds, &once);
+    model_join();
+    model_assert(plain_read(&guarded) == 3);
+    model_assert(load_relaxed(&lock.favours) == 0);
+}
+
+static const struct model_case cases[] = {
+    {.name = "biased: the owner, and one other", .run = owner_and_one, .unbounded = true, .weaken = true},
+    {.name = "biased: the owner, and two others", .run = owner_and_two, .preemptions = 3},
+    {.name = "biased: favoured again", .run = favoured_again, .preemptions = 3, .weaken = true},
+    {.name = "biased: one after another", .run = alone, .unbounded = true},
+    {.name = "biased: a lock that favours nobody has one door", .run = favours_nobody, .preemptions = 3},
+    {.name = "mutant: does not wait for the owner", .run = owner_and_one, .unbounded = true, .mutant = LOOKS_ONCE, .must_fail = true},
+    {.name = "mutant: puts the favour out without the lock", .run = owner_and_two, .preemptions = 3, .mutant = PUTS_OUT_WITHOUT_LOCK, .must_fail = true},
+    {.name = "mutant: looks before it says that it is inside", .run = owner_and_one, .unbounded = true, .mutant = LOOKS_BEFORE_IT_SAYS, .must_fail = true},
+    {.name = "mutant: favours itself behind the lock", .run = favoured_again, .preemptions = 3, .mutant = FAVOURS_AS_IT_LEAVES, .must_fail = true},
+};
+
+static const struct model_spare spare[] = {
+    {"sys/biased.h", "store_release(&b->inside, 0)",
+     "in try_enter: the light fence before it, a full one here, releases as well; outside it is an instruction at most, and the store must say what the last leave said"},
+    {NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    return model_main_with(argc, argv, cases, MODEL_COUNT(cases), spare);
+}
