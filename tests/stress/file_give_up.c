@@ -41,9 +41,9 @@ union frames {
 #define BYTES   3000 /* of a desk's file */
 #define ENTRIES 10   /* of its directory */
 
-/* As many as there are attempts, so that one is always free. `a` and `file` are there between two attempts, `b` is not. */
+/* As many as there are attempts, so that one is always free. `a` and `file` are there between two attempts, `b` and `c` are not. */
 static struct desk {
-    char a[100], b[100], dir[100];
+    char a[100], b[100], c[100], dir[100];
     weft_file *file; /* of `a` */
     weft_dir *reads; /* `dir`, somewhere in the middle */
     int entries;     /* that came out of it */
@@ -104,6 +104,7 @@ static void desks_open(void)
         memset((void *)d, 0, sizeof *d);
         (void)snprintf(d->a, sizeof d->a, "%s/a%d", home, i);
         (void)snprintf(d->b, sizeof d->b, "%s/b%d", home, i);
+        (void)snprintf(d->c, sizeof d->c, "%s/c%d", home, i);
         (void)snprintf(d->dir, sizeof d->dir, "%s/dir%d", home, i);
         file_make(d->a, &d->file);
         dir_fill(d);
@@ -548,9 +549,8 @@ static weft_poll store_part_poll(struct attempt *a, weft_cx *cx)
 static void copy_begin(struct attempt *a)
 {
     struct desk *d = take_desk(a);
-    (void)snprintf(d->room, BYTES, "%s-much", d->a);
-    plain_file(d->room, much, MUCH);
-    a->f.copy = (struct weft_fs_copy){.from = d->room, .to = d->b};
+    plain_file(d->c, much, MUCH);
+    a->f.copy = (struct weft_fs_copy){.from = d->c, .to = d->b};
 }
 static weft_poll copy_poll(struct attempt *a, weft_cx *cx)
 {
@@ -562,7 +562,7 @@ static weft_poll copy_poll(struct attempt *a, weft_cx *cx)
         ASSERT_EQ(much_of(d->b), MUCH);
         ASSERT_OK(unlink(d->b));
     }
-    ASSERT_OK(unlink(d->room));
+    ASSERT_OK(unlink(d->c));
     return leaves(a);
 }
 
