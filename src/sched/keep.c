@@ -133,6 +133,10 @@ static bool look_again_at_once(const struct weft_rt *rt, int64_t next)
     return load_relaxed(&rt->stage) == WEFT__STOPPED; /* relaxed: a hint; the next look acquires */
 }
 
+/* While the clock stands, a thread looks again after this time: if it runs from then on, nobody rings threads outside. Doubled: one may be late by twice as much
+ * in the only case, a resume beside its sleep. */
+#define STANDS_NS INT64_C(10000000)
+
 /* In the wheel of all threads that have entered the runtime. If its clock stands, this thread may be
  * all that it has to wait for; if not, somebody is awake, or sleeps without having seen our timer. */
 static int64_t look_with_others(struct weft_rt *rt)
@@ -144,7 +148,9 @@ static int64_t look_with_others(struct weft_rt *rt)
     if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
     weft__clock_nudge(rt);
     int64_t next = weft__wheel_next(wheel, WEFT__BY_ANY);
-    return look_again_at_once(rt, next) ? 0 : weft__clock_to_system(&rt->clock, next);
+    if (look_again_at_once(rt, next)) return 0;
+    if (weft__clock_stands(&rt->clock)) return weft__clock_now() + STANDS_NS;
+    return weft__clock_to_system(&rt->clock, next);
 }
 
 static int64_t outside_look(struct weft__keeper *keeper)

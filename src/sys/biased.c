@@ -9,14 +9,15 @@
 #include "sys/membarrier.h"
 #endif
 
-/* Entries of the owner, with nobody else between, until it is favoured again. The fence is paid for by some thousand of them; halved, one who comes just as often costs
- * the owner twice as much. */
+/* Entries of the owner, with nobody else between, until it is favoured again: at first, and at most. The fence is paid for by some thousand of them; and with many cores, which
+ * it interrupts, by more. */
 #ifndef WEFT__BIASED_AGAIN
 #define WEFT__BIASED_AGAIN 4096
 #endif
+#define PATIENCE_MAX (WEFT__BIASED_AGAIN << 8)
 
 #if defined(WEFT_MODEL)
-#define heavy_fence() weft__a_fence(seq_cst)
+#define heavy_fence() (weft__a_fence(seq_cst), true)
 #define watch_end()   INT64_C(0)
 #else
 #define WATCH_NS INT64_C(50000)
@@ -25,13 +26,15 @@
 /* For a fence that the kernel refuses: longer than any store takes to be seen. */
 #define STORES_ARE_SEEN_NS INT64_C(1000000)
 
-static void heavy_fence(void)
+/* False: the kernel does it no longer. */
+static bool heavy_fence(void)
 {
-    if (weft__membarrier() == 0) return;
+    if (weft__membarrier() == 0) return true;
     _Atomic uint32_t nobody_wakes = 0;
     int64_t end = weft__clock_now() + STORES_ARE_SEEN_NS;
     while (weft__clock_now() < end)
         (void)weft__futex_wait(&nobody_wakes, 0, end);
+    return false;
 }
 
 bool weft__biased_can_favour(void)
@@ -44,6 +47,7 @@ bool weft__biased_can_favour(void)
 
 void weft__biased_favour(struct weft__biased *b)
 {
+    b->patience = WEFT__BIASED_AGAIN / 2; /* which the first who comes doubles */
     b->again = WEFT__BIASED_AGAIN;
     store_relaxed(&b->favours, 1); /* relaxed: not shared yet */
 }
@@ -67,7 +71,7 @@ static void wait_until_outside(struct weft__biased *b)
 static void owner_comes(struct weft__biased *b)
 {
     if (b->again == 0 || --b->again > 0) return;
-    b->again = WEFT__BIASED_AGAIN;
+    b->again = b->patience;
     store_relaxed(&b->favours, 1); /* relaxed: whoever puts it out holds the lock then */
 }
 
@@ -75,11 +79,13 @@ static void owner_comes(struct weft__biased *b)
 static void other_comes(struct weft__biased *b)
 {
     if (b->again == 0) return;
-    b->again = WEFT__BIASED_AGAIN;
+    b->again = b->patience;
     if (load_relaxed(&b->favours) == 0) return; /* relaxed, both: the lock orders it, or the fence */
     store_relaxed(&b->favours, 0);
-    heavy_fence(); /* [biased] with the light one */
+    bool fenced = heavy_fence(); /* [biased] with the light one */
     wait_until_outside(b);
+    if (b->patience < PATIENCE_MAX) b->patience *= 2;
+    b->again = fenced ? b->patience : 0;
 }
 
 void weft__biased_enter_slow(struct weft__biased *b, enum weft__door door)

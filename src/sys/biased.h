@@ -4,7 +4,7 @@
  *
  * For what one thread takes all day and others once in a while: a worker's timers. It *favours* its owner: the owner says that it is inside, looks
  * whether it is favoured still, and is in. Whoever else comes takes the lock below, puts the favour out, and waits until the owner is not inside. From then on
- * all take the lock below; the owner is favoured again when it has come WEFT__BIASED_AGAIN times in a row.
+ * all take the lock below; the owner is favoured again when it has come `patience` times in a row, which doubles each time that it was in vain.
  *
  *     FAVOURED   the owner enters by `inside`; nobody else is in
  *     SHARED     all enter by `lock`
@@ -12,8 +12,8 @@
  *     FAVOURED -> SHARED     [enter by any]     holds the lock; then a heavy fence, then waits for `inside` to be 0
  *     SHARED   -> FAVOURED   [enter by owner]   holds the lock; the owner, so nobody is inside
  * `inside` and `favours` are Dekker's two flags. The owner has no fence between its store and its look: who puts the favour out pays for both
- * (sys/membarrier.h; 10 us, once for WEFT__BIASED_AGAIN entries of the owner). Where the kernel has none, nobody is ever favoured. If it has gone since,
- * as by a filter that the program has put up, a millisecond of sleep stands for it: a store is seen long before.
+ * (sys/membarrier.h; 10 us, for thousands of the owner's entries). Where the kernel has none, nobody is ever favoured. If it has gone since,
+ * as by a filter that the program has put up, a millisecond of sleep stands for it, once: a store is seen long before, and nobody is favoured any more.
  *
  * The owner is a thread, or several that hand the ownership on with an order of their own. A lock that never favours may be taken by either door.
  * Threads: any. Never held across a suspension. Pairs: [biased]; the lock below is of the brief kind (sys/lock.h), and has the rank.
@@ -33,6 +33,7 @@ struct weft__biased {
     _Atomic uint32_t inside;  /* 1: the owner is in, by favour          [biased] */
     _Atomic uint32_t favours; /* 1: FAVOURED; written under the lock    [biased] */
     uint32_t again;           /* entries of the owner until it is favoured again; 0: never  [lock] */
+    uint32_t patience;        /* what that begins with                                      [lock] */
 };
 
 /* It is SHARED, for ever. */
@@ -54,7 +55,7 @@ static inline void weft__biased_init(struct weft__biased *b, enum weft__rank ran
 
 #else
 
-/* Can anybody be favoured here? Asks the kernel: about 10 us. */
+/* Can anybody be favoured here? Asks the kernel: about 10 us, but 12 ms if the library came with dlopen to a program with threads. */
 bool weft__biased_can_favour(void);
 
 /* Before it is used, where that can be: it favours its owner. */

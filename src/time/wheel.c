@@ -290,10 +290,11 @@ bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now)
     struct weft__link *link;
 
     for (uint32_t moves = 0; all && (link = weft__list_first(&wheel->fresh)); moves++) {
-        all = moves < STAMPS_MAX;
+        struct weft__timer *timer = timer_of(link);
+        all = moves < STAMPS_MAX && timer->when > 0; /* what is due at once wants a turn, too */
         if (!all) break;
-        stamp_one(wheel, timer_of(link), now);
-        note_deadline(wheel, timer_of(link)->when);
+        stamp_one(wheel, timer, now);
+        note_deadline(wheel, timer->when);
     }
     weft__biased_leave(&wheel->lock, favoured);
     return all;

@@ -353,3 +353,45 @@ TEST(clock_that_stands_lets_threads_go_when_its_runtime_stops)
         for (int round = 0; round < 5; round++)
             stops_beside(crew_sizes[i], HOUR);
 }
+
+/* ---- a clock that runs again ---- */
+
+static _Atomic bool busy, busy_no_more, goes_to_sleep;
+
+static int keeps_busy(void)
+{
+    store_relaxed(&busy, true); /* relaxed, as below: a look */
+    while (!load_relaxed(&busy_no_more))
+        sched_yield();
+    return 0;
+}
+
+static void *sleeps_outside(void *rt)
+{
+    (void)weft_rt_enter(rt);
+    store_relaxed(&goes_to_sleep, true); /* relaxed: as above */
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    (void)weft_rt_enter(NULL);
+    return NULL;
+}
+
+/* A thread sleeps while the clock stands, and is held by a task that runs: from then on it is not moved, but runs. */
+TEST(clock_that_runs_again_reaches_threads_outside)
+{
+    weft_rt *rt;
+    pthread_t thread;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .paused = true}, &rt));
+    (void)weft_rt_enter(rt);
+    weft_task *task = weft_go(keeps_busy);
+    CREW_UNTIL(load_relaxed(&busy));
+    ASSERT_OK(pthread_create(&thread, NULL, sleeps_outside, rt));
+    CREW_UNTIL(load_relaxed(&goes_to_sleep));
+    for (int i = 0; i < 1000; i++)
+        sched_yield(); /* it had its time to fall asleep */
+    ASSERT_OK(weft_clock_resume(rt));
+    ASSERT_OK(pthread_join(thread, NULL)); /* while the task keeps on */
+    store_relaxed(&busy_no_more, true);
+    ASSERT_OK(weft_join(task, NULL));
+    (void)weft_rt_enter(NULL);
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}

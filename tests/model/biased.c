@@ -71,7 +71,7 @@ static void add_one(enum weft__door door)
     bool by_favour = enter(door);
     plain_write(&guarded, plain_read(&guarded) + 1);
     leave(by_favour);
-    if (door == WEFT__BY_OWNER) favoured += by_favour;
+    if (door == WEFT__BY_OWNER) plain_write(&favoured, plain_read(&favoured) + by_favour);
 }
 
 static void owner_adds(void *times)
@@ -91,7 +91,7 @@ static void begins(bool favours)
     weft__biased_init(&lock, WEFT__RANK_NONE);
     if (favours) weft__biased_favour(&lock);
     plain_write(&guarded, 0);
-    favoured = 0;
+    plain_write(&favoured, 0);
 }
 
 static void meet(int owners, int others, int each)
@@ -126,14 +126,42 @@ static void alone(void)
 {
     begins(true);
     add_one(WEFT__BY_OWNER);
-    model_assert(favoured == 1);
+    model_assert(plain_read(&favoured) == 1);
     add_one(WEFT__BY_ANY);
     add_one(WEFT__BY_OWNER);
     add_one(WEFT__BY_OWNER);
-    model_assert(favoured == 1);
+    model_assert(plain_read(&favoured) == 1);
     add_one(WEFT__BY_OWNER);
-    model_assert(favoured == 2);
+    model_assert(plain_read(&favoured) == 2);
     model_assert(plain_read(&guarded) == 5);
+}
+
+/* The ownership is handed on, with an order of its own, while another comes. */
+static _Atomic bool handed;
+
+static void first_owner(void *unused)
+{
+    (void)unused;
+    add_one(WEFT__BY_OWNER);
+    store_release(&handed, true);
+}
+
+static void next_owner(void *unused)
+{
+    (void)unused;
+    if (load_acquire(&handed)) add_one(WEFT__BY_OWNER);
+}
+
+static void owners_in_turn(void)
+{
+    static int once = 1;
+    begins(true);
+    store_relaxed(&handed, false);
+    model_thread(first_owner, NULL);
+    model_thread(next_owner, NULL);
+    model_thread(other_adds, &once);
+    model_join();
+    model_assert(plain_read(&guarded) >= 2);
 }
 
 static void favours_nobody(void)
@@ -153,6 +181,7 @@ static const struct model_case cases[] = {
     {.name = "biased: the owner, and two others", .run = owner_and_two, .preemptions = 3},
     {.name = "biased: favoured again", .run = favoured_again, .preemptions = 3, .weaken = true},
     {.name = "biased: one after another", .run = alone, .unbounded = true},
+    {.name = "biased: owners in turn", .run = owners_in_turn, .preemptions = 3},
     {.name = "biased: a lock that favours nobody has one door", .run = favours_nobody, .preemptions = 3},
     {.name = "mutant: does not wait for the owner", .run = owner_and_one, .unbounded = true, .mutant = LOOKS_ONCE, .must_fail = true},
     {.name = "mutant: puts the favour out without the lock", .run = owner_and_two, .preemptions = 3, .mutant = PUTS_OUT_WITHOUT_LOCK, .must_fail = true},

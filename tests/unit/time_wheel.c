@@ -230,6 +230,15 @@ TEST(wheel_leaves_to_a_turn_what_is_much)
     ASSERT_EQ(turn_all(f, START + 1002), 100);
 }
 
+TEST(wheel_leaves_to_a_turn_what_is_due_at_once)
+{
+    struct fixture *f = fixture_at(START);
+
+    arm_after(f, 0, 0);
+    ASSERT(!weft__wheel_stamp(&f->wheel, START));
+    ASSERT_EQ(weft__wheel_expire(&f->wheel, NULL, START, MANY, &f->sched, WEFT__BY_OWNER), 1);
+}
+
 TEST(wheel_leaves_to_a_turn_what_would_fall_far)
 {
     struct fixture *f = fixture_at(START);
