@@ -292,6 +292,7 @@ static void port_init(uint32_t index, bool has_fds)
 
 /* clang-format off */
 int weft__driver_uring_probe(void) { unreached(); return 0; }
+int weft__driver_open(struct weft__driver *driver) { (void)driver; unreached(); return 0; }
 const char *weft__err_name(int error) { (void)error; unreached(); return ""; }
 const char *weft__err_text(int error) { (void)error; unreached(); return ""; }
 int weft__driver_new(const struct weft__driver_ops *ops, uint32_t port_count, struct weft__driver **into) { (void)ops; (void)port_count; (void)into; unreached(); return 0; }
