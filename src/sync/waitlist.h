@@ -42,7 +42,8 @@
  * and when it is given up: weft__waitlist_cancel, READY.
  *
  * Threads: any. First come, first served. LOCK ORDER: rank WAITLIST; wakers are claimed under it
- * and pushed after.
+ * and pushed after. It is held for nanoseconds, so it is taken and dropped by lock.h's brief pair: one
+ * read-modify-write for both, and the drop is still the last touch.
  * Rejected: a waiter on the heap; handing the permit itself over (lost on cancel, or a clean-up
  * path in each primitive); a state that can always be read without the lock (the frame could die
  * between the waker's mark and its claim, the list between the mark and the drop).
@@ -76,7 +77,7 @@ _Static_assert((WEFT__WAITER_BITS & ~WEFT__WAKER_BITS) == 0,
 _Static_assert(sizeof(struct weft__waiter) == 24, "a waiting task fits a block of 128 bytes");
 
 struct weft__waitlist {
-    struct weft__lock lock; /* guards the list and what the primitive keeps beside it */
+    struct weft__lock lock; /* guards the list and what the primitive keeps beside it; taken by _brief */
     struct weft__link head; /* the waiters, the oldest first                     [lock] */
     uint32_t sweeps;        /* calls of wake_all between two batches             [lock] */
 };
@@ -108,12 +109,12 @@ void weft__waiter_check_out(const struct weft__waiter *waiter);
 
 static inline void weft__waitlist_lock(struct weft__waitlist *list)
 {
-    weft__lock_take(&list->lock);
+    weft__lock_take_brief(&list->lock);
 }
 
 static inline void weft__waitlist_unlock(struct weft__waitlist *list)
 {
-    weft__lock_drop(&list->lock);
+    weft__lock_drop_brief(&list->lock);
 }
 
 /* ---- holds: list->lock ----------------------------------------------------------------------- */
