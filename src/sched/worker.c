@@ -62,13 +62,26 @@ void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before)
     if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true); /* it is none: the hint of idle.h */
 }
 
-void weft__worker_push(struct weft__worker *w, struct weft_task *task)
+static __attribute__((noinline)) void push_before_others(struct weft__worker *w, struct weft_task *task)
+{
+    weft__worker_push_next(w, task);
+}
+
+/* Whatever needs a call is the end of a path: so the usual one, of a wake that finds the slot empty, saves no registers. */
+static inline void push_here(struct weft__worker *w, struct weft_task *task)
 {
     if (__builtin_expect(weft__is_placed(task), 0)) {
         weft__place_push(w->rt, w, task, true);
+    } else if (!weft__slot_empty(&w->next)) {
+        push_before_others(w, task);
     } else {
         weft__worker_push_next(w, task);
     }
+}
+
+void weft__worker_push(struct weft__worker *w, struct weft_task *task)
+{
+    push_here(w, task);
 }
 
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker)
@@ -90,7 +103,7 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
 }
 
 /* Once it is pushed the task may run, end, and its runtime stop before we have told a sleeper: what we still touch is held. */
-static void push_held(struct weft_rt *rt, struct weft_task *task)
+static __attribute__((noinline)) void push_held(struct weft_rt *rt, struct weft_task *task)
 {
     weft__rt_hold(rt);
     weft__rt_push_outside(rt, task, task);
@@ -103,7 +116,7 @@ static void push_anywhere(void *unused, struct weft_task *task)
     struct weft_rt *rt = weft__rt_of(task);
     struct weft__worker *w = weft__here()->worker;
     if (w && w->rt == rt) {
-        weft__worker_push(w, task);
+        push_here(w, task);
     } else {
         push_held(rt, task);
     }
