@@ -3,7 +3,7 @@
  * leaves - two small things to wait for, made of the library's notify: a value that comes once, and a count of tasks that are still to come.
  *
  * The read-modify-writes of one hand-over by a notify that somebody waits for:
- *     weft_notify_one   lock, claim, unlock            weft_notify_wait   lock, unlock; none when it is woken
+ *     weft_notify_one   lock, claim                    weft_notify_wait   lock; none when it is woken
  * and one for the task that goes idle in between.
  */
 #ifndef WEFT_BENCH_LEAVES_H

@@ -93,7 +93,7 @@ INLINE void nothing(void)
 
 static void cas_init(void)
 {
-    weft__slot_init(&cas.next);
+    weft__slot_init(&cas.next, false);
     weft__runq_init(&cas.ring);
     weft__runq_init(&thief_ring);
 }

@@ -14,6 +14,7 @@
  *         order's acquire half (cas_release and cas_relaxed fail relaxed)
  *     fence_{acquire,release,seq_cst}()
  *     mb_after_rmw(): a full fence, free where the read-modify-write just done in this thread already was one (x86)
+ *     fence_light(): orders nothing but the compiler; a full fence beside whoever calls weft__membarrier, which makes it one (sys/membarrier.h)
  *     own_add(p, n), own_add_release(p, n): a counter of 8 or 4 bytes that this thread alone writes and others read: no read-modify-write, but
  *         one instruction where the machine has it (x86), which compilers do not make of an atomic load and store
  *     plain_read(p), plain_write(p, v): ordinary accesses that claim to be ordered by something else; the model checker holds them to it
@@ -69,6 +70,8 @@ static inline void weft__full_fence(void)
 #else
 #define mb_after_rmw() weft__a_fence(seq_cst)
 #endif
+
+#define fence_light() atomic_signal_fence(memory_order_seq_cst)
 
 #if defined(__x86_64__) && !defined(WEFT__TSAN)
 #define WEFT__OWN_ADD 1

@@ -38,13 +38,19 @@ static inline bool weft__link_linked(const struct weft__link *link)
     return link->next != link;
 }
 
-static inline void weft__list_insert_before(struct weft__link *at, struct weft__link *link)
+/* A link that has not been initialised yet. */
+static inline void weft__list_insert_new_before(struct weft__link *at, struct weft__link *link)
 {
-    weft_dassert(!weft__link_linked(link));
     link->next = at;
     link->prev = at->prev;
     at->prev->next = link;
     at->prev = link;
+}
+
+static inline void weft__list_insert_before(struct weft__link *at, struct weft__link *link)
+{
+    weft_dassert(!weft__link_linked(link));
+    weft__list_insert_new_before(at, link);
 }
 
 static inline void weft__list_push_back(struct weft__link *head, struct weft__link *link)

@@ -45,9 +45,9 @@ static uint32_t calls_until(int64_t left_ns, int64_t elapsed_ns, uint64_t polls)
     return calls < 1 ? 0 : calls > OFFER_SKIP_MAX ? OFFER_SKIP_MAX : (uint32_t)calls;
 }
 
-void weft__worker_offer_slow(struct weft__worker *w)
+void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw)
 {
-    if (!weft__idle_look(&w->rt->idle)) {
+    if (!(behind_rmw ? weft__idle_look(&w->rt->idle) : weft__idle_look_fenced(&w->rt->idle))) {
         w->backlog_since = 0;
         w->offer_in = OFFER_SKIP_BUSY;
         return;
@@ -177,7 +177,7 @@ static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
 static bool has_work(struct weft__worker *victim, bool is_deaf)
 {
     if (may_rob(victim))
-        return weft__worker_queued(victim) > 0 || weft__worker_has_due(victim) ||
+        return weft__worker_within_reach(victim) > 0 || weft__worker_has_due(victim) ||
                weft__io_has(victim->shard->port);
     return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
 }

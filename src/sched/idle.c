@@ -159,6 +159,12 @@ bool weft__idle_look(const struct weft__idle *idle)
     return weft__idle_hint(idle);
 }
 
+bool weft__idle_look_fenced(const struct weft__idle *idle)
+{
+    fence_seq_cst(); /* [idle-sb] with sleep and search_end: as in look */
+    return weft__idle_hint(idle);
+}
+
 uint32_t weft__idle_submit(struct weft__idle *idle)
 {
     fence_seq_cst(); /* [idle-sb] with sleep and search_end: the look is not older than the push */

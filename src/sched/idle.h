@@ -24,7 +24,8 @@
  *       fence              [idle-sb]   hint: a free try             write what wakers read of us
  *       look: nobody searches and      the poll goes on             sleep: ONE RMW, bit on and
  *         somebody sleeps              pop the next, by RMW           searching off, then its
- *       take its bit, searcher + 1     look, behind it [idle-sb]      fence             [idle-sb]
+ *       take its bit, searcher + 1       (the slot: then a fence)     fence             [idle-sb]
+ *                                      look, behind it [idle-sb]
  *       unpark it                      if so: wake_one, unpark      re-scan *everything*: rings,
  *     = push, weft__idle_submit                                       overflow, inject, inbox, driver
  *                                                                   found: unsleep
@@ -124,8 +125,9 @@ uint32_t weft__idle_wake_one(struct weft__idle *idle, uint32_t from);
 /* A free look without order: would wake_one find somebody? */
 bool weft__idle_hint(const struct weft__idle *idle);
 
-/* The look that counts, in a worker's loop, right behind a read-modify-write of this thread. */
+/* The look that counts, in a worker's loop: right behind a read-modify-write of this thread, and where there is none. */
 bool weft__idle_look(const struct weft__idle *idle);
+bool weft__idle_look_fenced(const struct weft__idle *idle);
 
 /* For threads outside: after an RMW push. Fence, look and wake_one. Answers whom to unpark, or
  * NOBODY. */

@@ -77,7 +77,7 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     w->background_tick = 0; /* nobody waits there */
     weft__worker_stretch(w);
     if (over) (void)weft__worker_look(w);
-    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, false);
     return true;
 }
 

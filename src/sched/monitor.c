@@ -16,7 +16,7 @@ static struct weft__look look_at(struct weft__worker *w)
     return (struct weft__look){
         .polls = load_relaxed(&w->counts.polls), /* relaxed, both: counts */
         .turns = load_relaxed(&w->shard->turns),
-        .queued = weft__worker_queued(w) + weft__worker_has_due(w) + weft__io_has(w->shard->port),
+        .queued = weft__worker_within_reach(w) + weft__worker_has_due(w) + weft__io_has(w->shard->port),
     };
 }
 

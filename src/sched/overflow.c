@@ -145,15 +145,9 @@ uint64_t weft__overflow_take_half(struct weft__overflow *own, struct weft__overf
 int weft__overflow_spill(struct weft__overflow *o, struct weft__runq *ring)
 {
     struct weft__overflow_array *array = array_new(o);
-    uint32_t count = 0;
 
     if (!array) return -ENOMEM;
-    while (count < WEFT__OVERFLOW_SPILL) {
-        struct weft_task *t = weft__runq_take_oldest(ring);
-        if (!t) break;
-        plain_write(&array->task[count], t);
-        count++;
-    }
+    uint32_t count = weft__runq_take_many(ring, WEFT__OVERFLOW_SPILL, array->task);
     plain_write(&array->end, count);
     if (count > 0) {
         list_append(o, array, array, count);

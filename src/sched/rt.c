@@ -80,7 +80,7 @@ static bool blocks_init(struct weft_rt *rt)
  * (3 ms). Halved: fewer are sent together. */
 #define SLOW_POLL_NS INT64_C(50000)
 
-static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t index)
+static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t index, bool has_membarrier)
 {
     w->rt = rt;
     w->index = index;
@@ -91,7 +91,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     w->task_hooks = rt->task_hooks;
     weft__keeper_init(w);
     w->deaf_ns = 100000;
-    weft__slot_init(&w->next);
+    weft__slot_init(&w->next, !has_membarrier);
     weft__runq_init(&w->ring);
     weft__overflow_init(&w->over);
     weft__park_init(&w->park);
@@ -126,7 +126,9 @@ static int parts_init(struct weft_rt *rt)
     weft__blocking_init(&rt->blocking, rt);
     store_relaxed(&rt->stage, WEFT__OPEN); /* relaxed, both: not shared yet */
     store_relaxed(&rt->held, WEFT__HELD_OPEN);
-    for (uint32_t i = 0; i < rt->worker_count; i++) worker_init(&rt->workers[i], rt, i);
+    /* a worker alone has no thieves */
+    bool has_membarrier = rt->worker_count == 1 || weft__membarrier() == 0;
+    for (uint32_t i = 0; i < rt->worker_count; i++) worker_init(&rt->workers[i], rt, i, has_membarrier);
     for (uint32_t i = 0; i < rt->worker_count; i++) shard_init(rt, i);
     return 0;
 }

@@ -36,6 +36,22 @@ struct weft_task *weft__runq_take_last(struct weft__runq *q, uint64_t head, uint
     return t;
 }
 
+uint32_t weft__runq_take_many(struct weft__runq *q, uint32_t most, struct weft_task **into)
+{
+    uint64_t tail = load_relaxed(&q->tail); /* relaxed: this thread is the only writer */
+    uint64_t head = load_relaxed(&q->head); /* relaxed: the CAS corrects it */
+
+    while (head != tail) { /* lock-free: as in take_oldest */
+        uint32_t count = tail - head < most ? (uint32_t)(tail - head) : most;
+        weft_dassert(tail - head <= WEFT__RUNQ_CAP);
+        for (uint32_t i = 0; i < count; i++) {
+            plain_write(&into[i], load_relaxed(weft__runq_slot(q, head + i))); /* relaxed: our own stores */
+        }
+        if (cas_relaxed(&q->head, &head, head + count)) return count; /* relaxed: as in take_oldest */
+    }
+    return 0;
+}
+
 /* Take the task at *head, an index that this thread saw or wrote before its last full fence, if at least
  * `least` tasks are there. *head is the next index then; before the next call comes another fence. */
 static struct weft_task *steal_at(struct weft__runq *q, uint64_t *head, int64_t least)

@@ -24,7 +24,8 @@
  * thread moved; and the order of the CASes has no part in it: a CAS makes one of several takers of an
  * index win, but neither side's CAS stands between its write and its read, where the barrier must be.
  * Taking half with one CAS is unsound for the same reason: the thief has then seen a head far below the
- * indices that it takes, and the owner may take those freely in between.
+ * indices that it takes, and the owner may take those freely in between. The owner itself may: nobody but
+ * the owner takes from the other end (take_many).
  *
  * WHY 64 BITS  A taker's CAS compares indices, and an index never comes back: a thief that slept through
  * any number of rounds between look and CAS fails. With 32 bits its CAS would succeed 2^32 tasks later
@@ -34,7 +35,7 @@
  * does not: the thief's read of a slot could be overtaken by its own CAS, and find what the owner puts
  * there a round later (load buffering).
  *
- * Threads: push, take_oldest, take_newest by the owner; steal and the length by anyone. No locks.
+ * Threads: push, take_oldest, take_many, take_newest by the owner; steal and the length by anyone. No locks.
  * Pairs: [runq-tail] push -> steal, [runq-head] steal -> push, [runq-sb] take_newest <-> steal.
  * Rejected: a private ring with published batches (docs/decisions/0003-run-queue.md); head and tail in
  * one word: the owner's half-word store stalls the full-word load after it, 10 ns; a growable deque:
@@ -104,6 +105,9 @@ static inline struct weft_task *weft__runq_take_oldest(struct weft__runq *q)
     }
     return NULL;
 }
+
+/* Owner: up to `most` of the oldest tasks, by one CAS. Gives: the tasks, oldest first; returns how many. */
+uint32_t weft__runq_take_many(struct weft__runq *q, uint32_t most, struct weft_task **into);
 
 /* Owner, the rare end of take_newest: the tail stands at `index`, and it was the last task or is gone. */
 struct weft_task *weft__runq_take_last(struct weft__runq *q, uint64_t head, uint64_t index);

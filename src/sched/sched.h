@@ -200,6 +200,12 @@ static inline uint64_t weft__worker_queued(struct weft__worker *w)
     return !weft__slot_empty(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
 }
 
+/* Anyone: the same of those that a thief with leave could get. */
+static inline uint64_t weft__worker_within_reach(struct weft__worker *w)
+{
+    return weft__slot_within_reach(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
+}
+
 /* Does anything of it lie outside of the block? */
 static inline bool weft__has_extras(const struct weft_task *task)
 {
@@ -284,16 +290,16 @@ void weft__worker_judge_gait(struct weft__worker *w);               /* have its 
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */
-void weft__worker_offer_slow(struct weft__worker *w);
+void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw);
 
 /* It has more than it runs: wake a sleeper, if that is worth it. The look for sleepers that counts is in here, now and then; the worker is awake and comes
- * back, so what it misses is shared later, not lost. */
-static inline void weft__worker_offer(struct weft__worker *w)
+ * back, so what it misses is shared later, not lost. `behind_rmw`: of this thread, such as takes a task from the ring; else the look brings a fence. */
+static inline void weft__worker_offer(struct weft__worker *w, bool behind_rmw)
 {
     if (w->offer_in > 0) {
         w->offer_in--;
     } else {
-        weft__worker_offer_slow(w);
+        weft__worker_offer_slow(w, behind_rmw);
     }
 }
 

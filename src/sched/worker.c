@@ -12,7 +12,8 @@
  * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
  * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
- * The read-modify-write that takes a task from ring or slot is the fence before the look for sleepers that counts (idle.h).
+ * The read-modify-write that takes a task from the ring is the fence before the look for sleepers that counts (idle.h); behind the slot, which is emptied by a
+ * store, the look has one of its own.
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
  */
 #include "sched/poll.h"
@@ -58,16 +59,29 @@ void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
 void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before)
 {
     push_ring(w, before);
-    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true); /* it is none: the hint of idle.h */
+}
+
+static __attribute__((noinline)) void push_before_others(struct weft__worker *w, struct weft_task *task)
+{
+    weft__worker_push_next(w, task);
+}
+
+/* Whatever needs a call is the end of a path: so the usual one, of a wake that finds the slot empty, saves no registers. */
+static inline void push_here(struct weft__worker *w, struct weft_task *task)
+{
+    if (__builtin_expect(weft__is_placed(task), 0)) {
+        weft__place_push(w->rt, w, task, true);
+    } else if (!weft__slot_empty(&w->next)) {
+        push_before_others(w, task);
+    } else {
+        weft__worker_push_next(w, task);
+    }
 }
 
 void weft__worker_push(struct weft__worker *w, struct weft_task *task)
 {
-    if (__builtin_expect(weft__is_placed(task), 0)) {
-        weft__place_push(w->rt, w, task, true);
-    } else {
-        weft__worker_push_next(w, task);
-    }
+    push_here(w, task);
 }
 
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker)
@@ -89,7 +103,7 @@ void weft__rt_push_outside(struct weft_rt *rt, struct weft_task *first, struct w
 }
 
 /* Once it is pushed the task may run, end, and its runtime stop before we have told a sleeper: what we still touch is held. */
-static void push_held(struct weft_rt *rt, struct weft_task *task)
+static __attribute__((noinline)) void push_held(struct weft_rt *rt, struct weft_task *task)
 {
     weft__rt_hold(rt);
     weft__rt_push_outside(rt, task, task);
@@ -102,7 +116,7 @@ static void push_anywhere(void *unused, struct weft_task *task)
     struct weft_rt *rt = weft__rt_of(task);
     struct weft__worker *w = weft__here()->worker;
     if (w && w->rt == rt) {
-        weft__worker_push(w, task);
+        push_here(w, task);
     } else {
         push_held(rt, task);
     }
@@ -122,7 +136,7 @@ static void push_chain_anywhere(void *unused, struct weft_task *first, struct we
         }
         t = after;
     }
-    if (w && weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
+    if (w && weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true); /* the same */
 }
 
 static const struct weft__sched_ops ops = {.push = push_anywhere, .push_chain = push_chain_anywhere};
@@ -194,7 +208,13 @@ static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__w
 /* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
 static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *task)
 {
-    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w);
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true);
+    return task;
+}
+
+static inline struct weft_task *taken_from_slot(struct weft__worker *w, struct weft_task *task)
+{
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, false);
     return task;
 }
 
@@ -222,7 +242,7 @@ static inline struct weft_task *take_queued(struct weft__worker *w)
         task = weft__slot_take(&w->next);
         if (task) {
             w->next_streak++;
-            return taken(w, task);
+            return taken_from_slot(w, task);
         }
     }
     task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : weft__runq_take_oldest(&w->ring);
@@ -234,7 +254,8 @@ static inline struct weft_task *take_queued(struct weft__worker *w)
 static __attribute__((noinline)) struct weft_task *take_rest(struct weft__worker *w)
 {
     struct weft_task *task = weft__slot_take(&w->next);
-    if (!task) task = weft__overflow_refill(&w->over, &w->ring).run;
+    if (task) return taken_from_slot(w, task);
+    task = weft__overflow_refill(&w->over, &w->ring).run;
     if (!task) task = weft__inbox_take(&w->inbox); /* not its turn, but nobody else's either */
     return task ? taken(w, task) : NULL;
 }

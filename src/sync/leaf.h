@@ -23,6 +23,14 @@ static inline void weft__leaf_lock(struct weft__waitlist *list)
     if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
 }
 
+/* The same if it is free. False: it is not taken; weft__leaf_lock takes it. */
+static inline bool weft__leaf_try_lock(struct weft__waitlist *list)
+{
+    if (!weft__waitlist_try_lock(list)) return false;
+    if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
+    return true;
+}
+
 /* holds: the lock that guards the head. Somebody waits there, where nobody may: says who; the caller aborts. */
 static inline void weft__leaf_report_waiter(struct weft__link *head, const char *what,
                                             const char *at)

@@ -7,10 +7,13 @@
  * weft_notify_one's is owed to somebody, and a waiter that is cancelled with it rings again; weft_notify_waiters' was for
  * this one alone.
  *
+ * The usual ways, to wait where nobody has rung and to ring where nobody or a task waits, are written out, with the lock free at the first
+ * try; all else is the end of a path, in a function of its own, so that they save no registers.
+ *
  * Threads: any. LOCK ORDER: its waitlist alone. What was written before the ring is seen behind the wait: by the lock, or
  * by the push.
- * Rejected: a state word beside the lock, for a ring that nobody hears (a compare-and-swap instead of an uncontended
- * lock, and two ways to ring that must agree).
+ * Rejected: a state word beside the lock, or with one waiter in it (a compare-and-swap where the lock, dropped by a store, is one
+ * as well; two ways to ring that must agree, and a frame that may die between the word and the claim).
  */
 #include "sync/leaf.h"
 
@@ -41,11 +44,9 @@ void weft__notify_done(weft_notify *notify, const char *caller)
     if (notify) weft__leaf_done(&notify_of(notify)->list, "a notify", caller);
 }
 
-void weft_notify_one(weft_notify *notify)
+/* holds: n->list.lock, and drops it. */
+static inline __attribute__((always_inline)) void unlock_ring(struct notify *n)
 {
-    struct notify *n = notify_of(notify);
-
-    weft__leaf_lock(&n->list);
     struct weft__link *first = weft__list_first(&n->list.head);
     if (!first) {
         n->kept = true;
@@ -53,7 +54,25 @@ void weft_notify_one(weft_notify *notify)
         return;
     }
     weft__container_of(first, struct weft_notify_wait, weft__waiter)->weft__one = n;
-    weft__waitlist_unlock_wake_first(&n->list, &weft__sched);
+    weft__waitlist_unlock_wake(
+        &n->list, weft__container_of(first, struct weft__waiter, link), &weft__sched);
+}
+
+static __attribute__((noinline)) void notify_one_slow(struct notify *n)
+{
+    weft__leaf_lock(&n->list);
+    unlock_ring(n);
+}
+
+void weft_notify_one(weft_notify *notify)
+{
+    struct notify *n = notify_of(notify);
+
+    if (__builtin_expect(!weft__leaf_try_lock(&n->list), 0)) {
+        notify_one_slow(n);
+    } else {
+        unlock_ring(n);
+    }
 }
 
 uint32_t weft_notify_waiters(weft_notify *notify)
@@ -73,21 +92,24 @@ static weft_poll ends(struct weft_notify_wait *f, int ret)
     return WEFT_READY;
 }
 
-static weft_poll begins(struct weft_notify_wait *f, weft_cx *cx)
+/* holds: the lock, and drops it. */
+static inline __attribute__((always_inline)) weft_poll begins(struct weft_notify_wait *f,
+                                                              weft_cx *cx)
 {
     struct notify *n = notify_of(f->notify);
 
-    weft__waiter_init(WEFT__LEAF_WAITER(f));
-    f->weft__one = NULL;
-    weft__leaf_lock(&n->list);
-    bool rung = n->kept;
-    n->kept = false;
-    if (!rung && !cx->probe) {
+    if (n->kept) {
+        n->kept = false;
+        weft__waitlist_unlock(&n->list);
+        return ends(f, 0);
+    }
+    if (!cx->probe) {
+        f->weft__one = NULL;
         f->weft__at = WEFT__LEAF_WAITS;
-        weft__waitlist_add(&n->list, WEFT__LEAF_WAITER(f), cx->waker);
+        weft__waitlist_add_new(&n->list, WEFT__LEAF_WAITER(f), cx->waker);
     }
     weft__waitlist_unlock(&n->list);
-    return rung ? ends(f, 0) : WEFT_PENDING;
+    return WEFT_PENDING;
 }
 
 static weft_poll gives_up(struct weft_notify_wait *f, weft_cx *cx)
@@ -114,14 +136,20 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_notify_wait *f,
     if (f->weft__at) return cx->why ? gives_up(f, cx) : looks_again(f);
     if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->notify) return ends(f, -EINVAL);
-    return weft__leaf_may(cx) ? begins(f, cx) : WEFT_PENDING;
+    if (!weft__leaf_may(cx)) return WEFT_PENDING;
+    weft__leaf_lock(&notify_of(f->notify)->list);
+    return begins(f, cx);
 }
 
 weft_poll weft_notify_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_notify_wait *f = frame;
 
-    if (f->weft__at && !cx->why && weft__waiter_take_granted(WEFT__LEAF_WAITER(f)))
-        return ends(f, 0);
-    return poll_slow(f, cx);
+    if (__builtin_expect(cx->why != 0 || !f->notify || cx->budget == 0, 0)) return poll_slow(f, cx);
+    if (f->weft__at)
+        return weft__waiter_take_granted(WEFT__LEAF_WAITER(f)) ? ends(f, 0) : poll_slow(f, cx);
+    if (__builtin_expect(!weft__leaf_try_lock(&notify_of(f->notify)->list), 0))
+        return poll_slow(f, cx);
+    (void)weft__leaf_may(cx); /* there is some left */
+    return begins(f, cx);
 }

@@ -112,11 +112,10 @@ uint32_t weft__waitlist_unlock_wake_all(struct weft__waitlist *list,
     return count;
 }
 
-static __attribute__((noinline)) void unlock_wake_foreign(struct weft__waitlist *list,
-                                                          struct weft__waiter *waiter,
-                                                          struct weft_waker waker,
-                                                          const struct weft__sched *sched)
+void weft__waitlist_unlock_wake_foreign(struct weft__waitlist *list, struct weft__waiter *waiter,
+                                        const struct weft__sched *sched)
 {
+    struct weft_waker waker = unqueue(list, waiter);
     struct weft_waker claimed = weft__waker_claim(waker);
 
     mark_turn(waiter, waker, false);
@@ -124,23 +123,11 @@ static __attribute__((noinline)) void unlock_wake_foreign(struct weft__waitlist 
     weft__waker_push(claimed, sched);
 }
 
-/* A task is claimed and pushed right here: a chain of one would cost as much again. */
 void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct weft__sched *sched)
 {
     weft_assert(!weft__waitlist_empty(list));
-    struct weft__waiter *waiter = weft__container_of(list->head.next, struct weft__waiter, link);
-    struct weft_waker waker = unqueue(list, waiter);
-    struct weft_task *task = weft__waker_task(waker);
-
-    if (__builtin_expect(!task, 0)) {
-        unlock_wake_foreign(list, waiter, waker, sched);
-        return;
-    }
-    bool granted = weft__waker_claim_task(task);
-    mark_turn(waiter, waker, granted);
-    weft__waitlist_unlock(list);
-    weft__lock_assert_none_held();
-    if (granted) sched->ops->push(sched->self, task);
+    weft__waitlist_unlock_wake(
+        list, weft__container_of(list->head.next, struct weft__waiter, link), sched);
 }
 
 bool weft__waitlist_wake_one(struct weft__waitlist *list, const struct weft__sched *sched)

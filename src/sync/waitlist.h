@@ -42,7 +42,8 @@
  * and when it is given up: weft__waitlist_cancel, READY.
  *
  * Threads: any. First come, first served. LOCK ORDER: rank WAITLIST; wakers are claimed under it
- * and pushed after.
+ * and pushed after. It is held for nanoseconds, so it is taken and dropped by lock.h's brief pair: one
+ * read-modify-write for both, and the drop is still the last touch.
  * Rejected: a waiter on the heap; handing the permit itself over (lost on cancel, or a clean-up
  * path in each primitive); a state that can always be read without the lock (the frame could die
  * between the waker's mark and its claim, the list between the mark and the drop).
@@ -76,7 +77,7 @@ _Static_assert((WEFT__WAITER_BITS & ~WEFT__WAKER_BITS) == 0,
 _Static_assert(sizeof(struct weft__waiter) == 24, "a waiting task fits a block of 128 bytes");
 
 struct weft__waitlist {
-    struct weft__lock lock; /* guards the list and what the primitive keeps beside it */
+    struct weft__lock lock; /* guards the list and what the primitive keeps beside it; taken by _brief */
     struct weft__link head; /* the waiters, the oldest first                     [lock] */
     uint32_t sweeps;        /* calls of wake_all between two batches             [lock] */
 };
@@ -108,12 +109,17 @@ void weft__waiter_check_out(const struct weft__waiter *waiter);
 
 static inline void weft__waitlist_lock(struct weft__waitlist *list)
 {
-    weft__lock_take(&list->lock);
+    weft__lock_take_brief(&list->lock);
+}
+
+static inline bool weft__waitlist_try_lock(struct weft__waitlist *list)
+{
+    return weft__lock_try_take_brief(&list->lock);
 }
 
 static inline void weft__waitlist_unlock(struct weft__waitlist *list)
 {
-    weft__lock_drop(&list->lock);
+    weft__lock_drop_brief(&list->lock);
 }
 
 /* ---- holds: list->lock ----------------------------------------------------------------------- */
@@ -167,6 +173,16 @@ static inline void weft__waitlist_add(struct weft__waitlist *list, struct weft__
     weft__waitlist_add_before(list, &list->head, waiter, waker);
 }
 
+/* The same of a waiter that has not been initialised: its first words are these. */
+static inline void weft__waitlist_add_new(struct weft__waitlist *list, struct weft__waiter *waiter,
+                                          struct weft_waker waker)
+{
+    weft__lock_assert_held(&list->lock);
+    weft_assert(!weft__waker_is_none(waker));
+    store_relaxed(&waiter->word, waker.word | WEFT__WAITER_QUEUED); /* relaxed: the lock orders it */
+    weft__list_insert_new_before(&list->head, &waiter->link);
+}
+
 /* Queue at the front: for one that had its turn and was overtaken. */
 static inline void weft__waitlist_add_first(struct weft__waitlist *list,
                                             struct weft__waiter *waiter, struct weft_waker waker)
@@ -194,6 +210,36 @@ void weft__waitlist_unlock_push(struct weft__waitlist *list, struct weft__wake_c
 /* Give the first waiter a turn and drop the lock; then push it: as give_turn and unlock_push, for
  * one. Somebody waits. */
 void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct weft__sched *sched);
+
+/* The same of `waiter`, which is QUEUED, if its waker is no task. */
+void weft__waitlist_unlock_wake_foreign(struct weft__waitlist *list, struct weft__waiter *waiter,
+                                        const struct weft__sched *sched);
+
+/* The same of any that is QUEUED. A task is claimed and pushed right here: a chain of one would cost as
+ * much again. */
+static inline void weft__waitlist_unlock_wake(struct weft__waitlist *list,
+                                              struct weft__waiter *waiter,
+                                              const struct weft__sched *sched)
+{
+    struct weft_waker waker = {weft__waiter_word(list, waiter) & ~WEFT__WAITER_BITS};
+    struct weft_task *task = weft__waker_task(waker);
+
+    if (__builtin_expect(!task, 0)) {
+        weft__waitlist_unlock_wake_foreign(list, waiter, sched);
+        return;
+    }
+    weft__list_remove(&waiter->link);
+    /* relaxed, both: the lock orders it; or, if the claim was granted, the push */
+    if (__builtin_expect(!weft__waker_claim_task(task), 0)) {
+        store_relaxed(&waiter->word, waker.word | WEFT__WAITER_TURN);
+        weft__waitlist_unlock(list);
+        return;
+    }
+    store_relaxed(&waiter->word, waker.word | WEFT__WAITER_TURN | WEFT__WAITER_GRANTED);
+    weft__waitlist_unlock(list);
+    weft__lock_assert_none_held();
+    sched->ops->push(sched->self, task);
+}
 
 /* Give all who wait now a turn, and drop the lock; also in between, every WEFT__WAKE_BATCH. Those
  * who come meanwhile go on waiting. Returns how many. */

@@ -3,6 +3,7 @@
  * A poll that does not end keeps nothing from running but itself: what it spawned, woke or had
  * behind it is taken by others.
  */
+#include "base/fault.h"
 #include "crew.h"
 #include "sched/sched.h"
 #include "test.h"
@@ -99,6 +100,48 @@ TEST(monitor_a_lone_child_runs_while_its_parent_spins)
 {
     each_size(lone_children);
 }
+
+#if defined(WEFT_FAULTS)
+/* Without a membarrier: from the start, thieves and owner share `next` by read-modify-writes. */
+TEST(monitor_a_lone_child_runs_without_a_membarrier)
+{
+    weft__fault_arm(WEFT__FAULT_MEMBARRIER, 1, UINT32_MAX, -ENOSYS);
+    each_size(lone_children);
+    weft__fault_reset();
+}
+
+static int spawns_two(void)
+{
+    weft_task *a = spawn_one(true);
+    weft_task *b = spawn_one(false); /* finds the slot full, and what a thief has left there */
+    int ra = weft_join(a, NULL);
+    int rb = weft_join(b, NULL);
+    return ra < 0 ? ra : rb;
+}
+
+/* It is taken away while the runtime runs: what lies behind the poll that is stuck then stays there until its end, all that
+ * comes later is taken as ever. Each worker has to learn it for itself. */
+static void taken_away(struct crew *crew)
+{
+    int got;
+    weft__fault_arm(WEFT__FAULT_MEMBARRIER, 1, UINT32_MAX, -EPERM);
+    for (uint32_t i = 0; i < crew->rt->worker_count; i++) {
+        struct weft__slot *slot = &crew->rt->workers[i].next;
+        ASSERT_NULL(weft__slot_steal(slot)); /* whatever is there: a thief comes, and leaves a word */
+        (void)fetch_or_relaxed(&slot->thieves, WEFT__SLOT_FOR_GOOD);
+    }
+    for (int i = 0; i < 100; i++) {
+        ASSERT_OK(weft_join(weft_go(spawns_two), &got));
+        ASSERT_EQ(got, 0);
+    }
+    weft__fault_reset();
+}
+
+TEST(monitor_the_membarrier_is_taken_away)
+{
+    each_size(taken_away);
+}
+#endif
 
 /* ---- woken, and alone ----------------------------------------------------------------------------------- */
 

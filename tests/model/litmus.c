@@ -134,6 +134,14 @@ TEST3(wrc_relaxed, store_relaxed(&x, 1), if (load_relaxed(&x)) store_relaxed(&y,
 static _Atomic int z;
 TEST3(relaxed_relay, store_relaxed(&x, 1); fence_seq_cst(); store_relaxed(&y, 1), if (load_relaxed(&y)) store_relaxed(&z, 1),
       a = load_relaxed(&z); fence_seq_cst(); b = load_relaxed(&x), saw2(a, b); store_relaxed(&z, 0))
+/* A membarrier is a fence of everybody, wherever it finds them: a light fence beside it is as good as a full one, beside its like it is none. */
+TEST2(sb_membarrier, store_relaxed(&x, 1); model_membarrier(); a = load_relaxed(&y), store_relaxed(&y, 1); fence_light(); b = load_relaxed(&x), saw2(a, b))
+TEST2(sb_membarriers, store_relaxed(&x, 1); model_membarrier(); a = load_relaxed(&y), store_relaxed(&y, 1); model_membarrier(); b = load_relaxed(&x), saw2(a, b))
+TEST2(sb_membarrier_against_fence, store_relaxed(&x, 1); model_membarrier(); a = load_relaxed(&y), store_relaxed(&y, 1); fence_seq_cst(); b = load_relaxed(&x), saw2(a, b))
+TEST2(sb_light, store_relaxed(&x, 1); fence_light(); a = load_relaxed(&y), store_relaxed(&y, 1); fence_light(); b = load_relaxed(&x), saw2(a, b))
+TEST3(sb_light_beside_membarrier, store_relaxed(&x, 1); fence_light(); a = load_relaxed(&y), store_relaxed(&y, 1); fence_light(); b = load_relaxed(&x), model_membarrier(), saw2(a, b))
+TEST2(mp_membarrier, store_relaxed(&x, 1); store_relaxed(&y, 1), a = load_relaxed(&y); model_membarrier(); b = load_relaxed(&x), saw2(a, b))
+TEST2(mp_membarrier_by_writer, store_relaxed(&x, 1); model_membarrier(); store_relaxed(&y, 1), a = load_relaxed(&y); b = load_relaxed(&x), saw2(a, b))
 /* An old value may be read by a seq_cst load even though its thread knows, relaxed, that the seq_cst store was made: 10 is allowed. */
 TEST2(seq_cst_read_after_relaxed_hint, store_seq_cst(&x, 1); store_relaxed(&y, 1), a = load_relaxed(&y); b = load_seq_cst(&x), saw2(a, b))
 
@@ -173,6 +181,13 @@ static const struct litmus litmus[] = {
     {"WRC acquire", wrc_acquire, "00 01 11"},
     {"WRC relaxed", wrc_relaxed, "00 01 10 11"},
     {"relaxed relay between seq_cst fences", relaxed_relay, "00 01 10 11"},
+    {"SB membarrier against a light fence", sb_membarrier, "01 10 11"},
+    {"SB membarriers", sb_membarriers, "01 10 11"},
+    {"SB membarrier against a seq_cst fence", sb_membarrier_against_fence, "01 10 11"},
+    {"SB light fences", sb_light, "00 01 10 11"},
+    {"SB light fences beside a membarrier", sb_light_beside_membarrier, "00 01 10 11"},
+    {"MP membarrier by the reader", mp_membarrier, "00 01 11"},
+    {"MP membarrier by the writer", mp_membarrier_by_writer, "00 01 11"},
     {"seq_cst load after a relaxed hint", seq_cst_read_after_relaxed_hint, "00 01 10 11"},
 };
 

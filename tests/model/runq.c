@@ -18,7 +18,7 @@ static unsigned taken[TASKS];
 
 /* ---- broken twins ---- */
 
-enum { HONEST, HALF_BY_ONE_CAS, LAST_WITHOUT_CAS, SLOT_AFTER_CAS, THIEF_LOOKS_AT_TAIL_FIRST };
+enum { HONEST, HALF_BY_ONE_CAS, LAST_WITHOUT_CAS, SLOT_AFTER_CAS, THIEF_LOOKS_AT_TAIL_FIRST, MANY_BY_A_STORE };
 
 /* The thief sees that half is three tasks long and moves the head by that many at once. */
 static struct weft__haul half_by_one_cas(struct weft__runq *from)
@@ -68,6 +68,17 @@ static struct weft_task *tail_first(struct weft__runq *q)
     if ((int64_t)(tail - head) < 1) return NULL;
     struct weft_task *t = load_relaxed(&q->slot[head & WEFT__RUNQ_MASK]);
     return cas_acq_rel(&q->head, &head, head + 1) ? t : NULL;
+}
+
+/* The owner trusts that the head has not moved since it looked. */
+static uint32_t many_by_a_store(struct weft__runq *q, uint32_t most, struct weft_task **into)
+{
+    uint64_t head = load_relaxed(&q->head);
+    uint64_t length = load_relaxed(&q->tail) - head;
+    uint32_t count = length < most ? (uint32_t)length : most;
+    for (uint32_t i = 0; i < count; i++) into[i] = load_relaxed(&q->slot[(head + i) & WEFT__RUNQ_MASK]);
+    store_relaxed(&q->head, head + count);
+    return count;
 }
 
 static struct weft_task *steal(struct weft__runq *q)
@@ -234,7 +245,42 @@ static void two_thieves_of_half(void)
     drain_and_count(4);
 }
 
+static void take_many(uint32_t most)
+{
+    struct weft_task *many[WEFT__RUNQ_CAP];
+    uint32_t count = model_mutant == MANY_BY_A_STORE ? many_by_a_store(&ring, most, many) : weft__runq_take_many(&ring, most, many);
+    model_assert(count <= most);
+    for (uint32_t i = 0; i < count; i++) got(many[i]);
+}
+
+static void many_against_a_thief(void)
+{
+    begin();
+    for (size_t i = 0; i < 3; i++) push(i);
+    model_thread(thief_of_two, NULL);
+    take_many(2);
+    push(3);
+    push(4);
+    got(take_newest(&ring));
+    drain_and_count(5);
+}
+
+/* The ring is full; what is pushed behind goes to the slots that were taken. */
+static void many_of_a_full_ring(void)
+{
+    begin();
+    for (size_t i = 0; i < 4; i++) push(i);
+    model_thread(thief_of_one, NULL);
+    model_thread(thief_of_half, NULL);
+    take_many(2);
+    push(4);
+    drain_and_count(5);
+}
+
 static const struct model_case cases[] = {
+    {.name = "runq: many at once against a thief of two", .run = many_against_a_thief, .unbounded = true, .weaken = true},
+    {.name = "runq: many of a full ring against thieves of one and of half", .run = many_of_a_full_ring, .preemptions = 2},
+    {.name = "mutant: many by a store", .run = many_against_a_thief, .unbounded = true, .mutant = MANY_BY_A_STORE, .must_fail = true},
     {.name = "runq: newest against a thief of two", .run = newest_against_one_thief, .unbounded = true, .weaken = true},
     {.name = "runq: both ends against two thieves", .run = newest_and_oldest_against_two_thieves, .unbounded = true, .weaken = true},
     {.name = "runq: newest against a thief of half", .run = newest_against_half, .unbounded = true, .weaken = true},

@@ -32,6 +32,7 @@ static int signal_event(int fd);
 #include "sched/park.c"
 #include "sched/runq.c"
 #include "sched/sched.h"
+#include "sched/slot.c"
 #include "sched/watch.c"
 #include "task/join.c"
 #include "task/state.c"
@@ -80,6 +81,11 @@ static bool twin_idle_look(const struct weft__idle *idle)
     return model_mutant == OFFER_WITHOUT_FENCE ? weft__idle_hint(idle) : weft__idle_look(idle);
 }
 
+static bool twin_idle_look_fenced(const struct weft__idle *idle)
+{
+    return model_mutant == OFFER_WITHOUT_FENCE ? weft__idle_hint(idle) : weft__idle_look_fenced(idle);
+}
+
 static bool twin_search_end(struct weft__idle *idle, uint32_t worker)
 {
     if (model_mutant == RIGHT_KEPT) return false;
@@ -109,6 +115,7 @@ static bool twin_wake(struct weft__idle *idle, uint32_t worker)
 #define weft__inbox_empty     twin_inbox_empty
 #define weft__runq_length     twin_runq_length
 #define weft__idle_look       twin_idle_look
+#define weft__idle_look_fenced twin_idle_look_fenced
 #define weft__idle_search_end twin_search_end
 #include "sched/find.c"
 #undef weft__runq_length
@@ -317,7 +324,7 @@ static void worker_init(uint32_t index)
     w->tick_max = 100;
     w->deaf_ns = DEAF_MIN_NS;
     w->shard = &shards[index];
-    weft__slot_init(&w->next);
+    weft__slot_init(&w->next, false);
     weft__runq_init(&w->ring);
     weft__overflow_init(&w->over);
     weft__park_init(&w->park);

@@ -41,14 +41,14 @@ static void *thief_main(void *arg)
     return arg;
 }
 
-TEST(slot_each_task_once_against_two_thieves)
+static void each_task_once(bool shared)
 {
     pthread_t thieves[THIEVES];
     uint64_t random = test_seed();
     uint64_t count = test_scaled(TASKS);
 
     items = calloc(count, sizeof(*items));
-    weft__slot_init(&slot);
+    weft__slot_init(&slot, shared);
     store_relaxed(&over, false); /* relaxed: no thread yet */
     for (int i = 0; i < THIEVES; i++) {
         ASSERT_OK(pthread_create(&thieves[i], NULL, thief_main, NULL));
@@ -65,4 +65,14 @@ TEST(slot_each_task_once_against_two_thieves)
     for (int i = 0; i < THIEVES; i++) ASSERT_OK(pthread_join(thieves[i], NULL));
     for (uint64_t i = 0; i < count; i++) weft_assert(items[i].seen == 1);
     free(items);
+}
+
+TEST(slot_each_task_once_against_two_thieves)
+{
+    each_task_once(false);
+}
+
+TEST(slot_each_task_once_without_membarrier)
+{
+    each_task_once(true);
 }

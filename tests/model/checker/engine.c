@@ -6,6 +6,7 @@
  * between two points is one step. Points stand before atomic accesses, locks and futex calls, as only these can tell whether another thread was faster:
  *     fences, plain accesses, alloc, free   a matter of one thread's own view; races and frees are found by happens-before, in whatever order they run
  *     thread creation                       a new thread runs up to its first point at once, then its creator goes on: nobody can tell the difference
+ *     membarrier                            has a point of its own: it is a fence of every thread, wherever that stands
  *     unlock                                whoever waits for the lock cannot tell when in the last step it was dropped; only model_try_lock can, so a test
  *                                           that uses it gets a point here as well (found out by the first try, which starts the search again)
  */

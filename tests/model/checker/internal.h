@@ -72,7 +72,7 @@ struct loc {
     struct store *mo[STORES_MAX];   /* in modification order */
 };
 
-enum op_kind { OP_NONE, OP_LOAD, OP_WRITE, OP_LOCK, OP_UNLOCK, OP_JOIN, OP_YIELD, OP_SLEEP };
+enum op_kind { OP_NONE, OP_LOAD, OP_WRITE, OP_LOCK, OP_UNLOCK, OP_JOIN, OP_YIELD, OP_SLEEP, OP_MEMBARRIER };
 
 /* What a thread is about to do. */
 struct op {
@@ -188,6 +188,8 @@ void model__round_new(struct thread *t);
 /* ---- order.c ---- */
 void model__order_reset(void);
 void model__order_fence(void);
+unsigned model__order_newest(void); /* the fence just made */
+void model__order_before(unsigned fence, unsigned other); /* one is before the other, for a reason that the axioms do not know */
 void model__order_access(struct loc *l, bool reads, uint32_t read_key, bool writes, uint32_t write_key, bool seq_cst);
 void model__order_plain(const struct loc *l);
 void model__order_elsewhere(void);  /* an event without a location */

@@ -500,15 +500,9 @@ bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint
 
 /* ---- fences: events of one thread alone, so no scheduling points ---- */
 
-void model_fence(const struct model_site *at, enum model_order order)
+static void pass_fence(enum model_order order)
 {
     struct thread *t = self();
-    if (model__collecting) model__collect(at, order, true);
-    if (at == model__weak_site) {
-        if (model__weak_how == WEAKEN_FENCE) return;
-        if (model__weak_how == WEAKEN_SEQ_CST && order == MODEL_seq_cst) order = MODEL_acq_rel;
-    }
-    if (model__tracing) model__trace(at, "%s", "");
     if (acquires(order)) model__view_join(&t->now, &t->acquirable);
     if (order == MODEL_seq_cst) {
         model__order_fence();
@@ -517,4 +511,41 @@ void model_fence(const struct model_site *at, enum model_order order)
     }
     if (releases(order)) model__view_copy(&t->released, &t->now);
     model__tick();
+}
+
+void model_fence(const struct model_site *at, enum model_order order)
+{
+    if (model__collecting) model__collect(at, order, true);
+    if (at == model__weak_site) {
+        if (model__weak_how == WEAKEN_FENCE) return;
+        if (model__weak_how == WEAKEN_SEQ_CST && order == MODEL_seq_cst) order = MODEL_acq_rel;
+    }
+    if (model__tracing) model__trace(at, "%s", "");
+    pass_fence(order);
+}
+
+/* A fence of the caller, one of each other thread at the point where it stands, and another of the caller. The first comes before theirs, and theirs
+ * before the last, in the order of seq_cst fences: that is what the kernel promises. It hands nobody's view to anybody. */
+void model_membarrier_at(const struct model_site *at)
+{
+    unsigned caller = model__current;
+    unsigned theirs[MODEL_THREADS_MAX];
+    unsigned count = 0;
+
+    if (model__collecting) model__collect(at, MODEL_acq_rel, true);
+    model__point(OP_MEMBARRIER, NULL);
+    if (at == model__weak_site) return;
+    if (model__tracing) model__trace(at, "%s", "");
+    pass_fence(MODEL_seq_cst);
+    unsigned first = model__order_newest();
+    for (unsigned i = 0; i < model__thread_count; i++) {
+        if (i == caller) continue; /* one that has ended passed it on its way into the kernel, at the latest */
+        model__current = i;
+        pass_fence(MODEL_seq_cst);
+        theirs[count++] = model__order_newest();
+        model__order_before(first, theirs[count - 1]);
+    }
+    model__current = caller;
+    pass_fence(MODEL_seq_cst);
+    for (unsigned i = 0; i < count; i++) model__order_before(theirs[i], model__order_newest());
 }

@@ -24,6 +24,7 @@ uint64_t model_rmw(const struct model_site *at, volatile void *p, size_t bytes, 
 bool model_cas(const struct model_site *at, volatile void *p, size_t bytes, uint64_t *expected, uint64_t desired, enum model_order good,
                enum model_order bad);
 void model_fence(const struct model_site *at, enum model_order order);
+void model_membarrier_at(const struct model_site *at); /* every thread passes a full fence where it stands */
 void model_plain(const struct model_site *at, const volatile void *p, size_t bytes, bool write);
 
 #define MODEL_SITE_(words) static const struct model_site model_at_ = {__FILE__, __LINE__, words}
@@ -83,6 +84,13 @@ void model_plain(const struct model_site *at, const volatile void *p, size_t byt
         MODEL_SITE_("mb_after_rmw()");                                                                                 \
         model_fence(&model_at_, MODEL_seq_cst);                                                                        \
     })
+#define model_membarrier()                                                                                             \
+    ({                                                                                                                 \
+        MODEL_SITE_("membarrier()");                                                                                   \
+        model_membarrier_at(&model_at_);                                                                               \
+        0;                                                                                                             \
+    })
+#define fence_light() ((void)0) /* nothing: what a membarrier finds here is what it makes of it */
 #define plain_read(p)                                                                                                  \
     ({                                                                                                                 \
         MODEL_SITE_("plain_read(" #p ")");                                                                             \

@@ -147,6 +147,16 @@ void model__order_fence(void)
     now->sc |= 1ull << e;
 }
 
+unsigned model__order_newest(void)
+{
+    return event_count - 1;
+}
+
+void model__order_before(unsigned fence, unsigned other)
+{
+    edge(fence, other);
+}
+
 /* ---- accesses ---- */
 
 /* The access comes after fence f: f is before every fence and every seq_cst write that the access is eco-before. */

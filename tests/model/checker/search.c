@@ -153,12 +153,13 @@ void model__step_is(enum op_kind kind, const volatile void *address)
 }
 
 /* Does the order of t's pending step and the one just done matter? Who looks at all that it has seen (yield, a wait that may time out) depends on
- * every write. */
+ * every write; a membarrier, which finds every thread at some place, on everything. */
 static bool dependent(const struct thread *t)
 {
     const struct op *next = &t->op;
     if (next->kind == OP_YIELD || next->kind == OP_JOIN || (next->kind == OP_SLEEP && t->timed))
         return true;
+    if (next->kind == OP_MEMBARRIER || step.kind == OP_MEMBARRIER) return true;
     if (step.kind == OP_YIELD || step.kind == OP_SLEEP) return next->kind != OP_LOAD;
     return step.address == next->address && !(step.kind == OP_LOAD && next->kind == OP_LOAD);
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * slot - the thief's side, and the owner's beside thieves; the idea is in slot.h.
+ */
+#include "sched/slot.h"
+
+struct weft_task *weft__slot_swap_shared(struct weft__slot *slot, struct weft_task *t)
+{
+    weft__slot_let_go(slot);
+    /* relaxed: hold has seen it, or it waits for the next one that does */
+    if (load_relaxed(&slot->thieves) & WEFT__SLOT_FOR_GOOD)
+        store_release(&slot->shared, true); /* [slot-shared] with steal: all that we did by stores */
+    /* [slot] with steal: *t. No acquire: what comes out was put by this thread. */
+    return exchange_release(&slot->task, t);
+}
+
+/* A thief that counts itself, before it touches the task: may it? */
+static bool has_leave(struct weft__slot *slot)
+{
+    if (load_acquire(&slot->shared)) return true; /* [slot-shared] with swap_shared */
+    if (weft__membarrier() < 0) {                 /* [slot-sb] with hold: it sees our count, or we see it */
+        fetch_or_relaxed(&slot->thieves, WEFT__SLOT_FOR_GOOD); /* relaxed: the owner's answer orders it */
+        return false;
+    }
+    return !load_acquire(&slot->busy); /* [slot-sb] with let_go: the slot as it left it */
+}
+
+static struct weft_task *take_from_owner(struct weft__slot *slot)
+{
+    struct weft_task *t = load_relaxed(&slot->task); /* relaxed: a guess that the CAS verifies */
+
+    if (!t) return NULL;
+    return cas_acquire(&slot->task, &t, NULL) ? t : NULL; /* [slot] with put: *t */
+}
+
+struct weft_task *weft__slot_steal(struct weft__slot *slot)
+{
+    if (!weft__slot_within_reach(slot)) return NULL;
+    fetch_add_relaxed(&slot->thieves, 1); /* relaxed: the membarrier orders it */
+    struct weft_task *t = has_leave(slot) ? take_from_owner(slot) : NULL;
+    fetch_sub_release(&slot->thieves, 1); /* [slot-left] with hold: what we took */
+    return t;
+}
