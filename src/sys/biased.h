@@ -63,17 +63,11 @@ void weft__biased_favour(struct weft__biased *b);
 
 void weft__biased_enter_slow(struct weft__biased *b, enum weft__door door);
 
-#if defined(WEFT_MODEL)
-#define weft__light_fence() weft__a_fence(seq_cst) /* what it is together with the heavy one */
-#else
-#define weft__light_fence() atomic_signal_fence(memory_order_seq_cst)
-#endif
-
 /* By the owner. False: it is not favoured, and has to take the long way (weft__biased_enter): a path that does not call needs no registers saved. */
 static inline bool weft__biased_try_enter(struct weft__biased *b)
 {
     store_relaxed(&b->inside, 1);
-    weft__light_fence(); /* [biased] with the heavy one: it sees us inside, or we see that the favour is out */
+    fence_light(); /* [biased] with the heavy one: it sees us inside, or we see that the favour is out */
     if (__builtin_expect(load_relaxed(&b->favours), 1)) { /* relaxed: written by this thread, or before it began */
         weft__lock_order_enter(&b->lock);
         return true;
