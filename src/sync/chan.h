@@ -16,6 +16,10 @@
  *     head_run > 0  ->  no sender waits
  * Whoever changes that takes the run back (calm_send, calm_recv); whoever finds none does all the looking, and opens another.
  *
+ * GIVING WAY  A send or receive that finds its side's lock held has met a worker that takes it all the time: with a try for each operation the two take the line from
+ * each other, and both are slower than one alone. So it lets its worker's other tasks run first, as one whose budget is spent, with nothing begun; those that use the other
+ * side, or none, are not in the way. The next time it waits for the lock.
+ *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
  *     tail + reserved + turns - head <= capacity
@@ -233,6 +237,19 @@ static inline struct weft_send *weft__send_of(struct weft__waiter *waiter)
 static inline uint32_t weft__send_wants(const struct weft_send *f)
 {
     return f->weft__spare ? (uint32_t)(uintptr_t)f->weft__spare : 1;
+}
+
+/* In weft__at of a send or receive that has not begun: it found its side's lock held, and let others run first. */
+#define WEFT__CHAN_GAVE_WAY 2
+
+/* It finds its side's lock held: by another thread, in whose midst it would be. Is it to let others run first? Once an operation, so that each poll comes on; then it
+ * waits for the lock. */
+static inline bool weft__chan_gives_way(int32_t *at, weft_cx *cx)
+{
+    if (*at != 0 || cx->probe || cx->budget == WEFT__UNBUDGETED) return false;
+    *at = WEFT__CHAN_GAVE_WAY;
+    cx->yielded = true;
+    return true;
 }
 
 /* What is left of a budget, not 0, behind one operation. */

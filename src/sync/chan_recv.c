@@ -4,6 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the receivers, or given a turn
+ *     weft__at == 2    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue, passes its turn on, and settles at once.
  */
 #include "sync/chan.h"
@@ -285,9 +286,15 @@ static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_c
 {
     struct weft__chan *c = weft__chan_of(f->chan);
 
+    if (f->weft__at == WEFT__CHAN_GAVE_WAY) f->weft__at = 0; /* it gives way no more */
     if (!c || !f->into || f->weft__at || cx->why || cx->budget == 0) return recv_waits(f, cx);
     weft__chan_lock_recv(c);
     return recv_begins(c, f, cx);
+}
+
+static __attribute__((noinline)) weft_poll recv_meets_another(struct weft_recv *f, weft_cx *cx)
+{
+    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : recv_slow(f, cx);
 }
 
 /* holds: the receiving side, and drops it. There is no run. */
@@ -316,7 +323,8 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!c || !into || (f->weft__at | cx->why) || budget == 0, 0))
         return recv_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return recv_slow(f, cx);
-    if (__builtin_expect(!weft__lock_try_take_brief(&c->senders.lock), 0)) return recv_slow(f, cx);
+    if (__builtin_expect(!weft__lock_try_take_brief(&c->senders.lock), 0))
+        return recv_meets_another(f, cx);
     uint32_t run = c->head_run;
     if (__builtin_expect(run == 0, 0)) return recv_looks(c, f, cx);
     take_plain(c, into, run);

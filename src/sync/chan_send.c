@@ -4,6 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the senders, or given a turn
+ *     weft__at == 2    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue and settles at once. `msg` is NULL for a reserve: it takes the place and
  * puts nothing there.
  */
@@ -301,7 +302,8 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_c
     struct weft__chan *c = weft__chan_of(f->chan);
 
     if (!c) return answers(f, -EINVAL);
-    if (f->weft__at) return goes_on(c, f, cx);
+    if (f->weft__at == 1) return goes_on(c, f, cx);
+    f->weft__at = 0; /* it gives way no more */
     if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : answers(f, weft_cx_cancelled(cx));
     if (!weft__chan_charge(cx)) return WEFT_PENDING; /* others first */
     weft__chan_lock_send(c);
@@ -310,6 +312,11 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_c
     put(c, f->msg);
     weft__chan_unlock_send(c);
     return answers(f, 0);
+}
+
+static __attribute__((noinline)) weft_poll meets_another(struct weft_send *f, weft_cx *cx)
+{
+    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : poll_slow(f, cx);
 }
 
 /* The lock is dropped, and somebody sleeps on it. */
@@ -332,7 +339,7 @@ weft_poll weft_send_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!c || (f->weft__at | cx->why) || budget == 0, 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__lock_try_take_brief(&c->receivers.lock), 0))
-        return poll_slow(f, cx);
+        return meets_another(f, cx);
     cx->budget = weft__chan_charged(budget);
     uint32_t run = c->tail_run;
     if (__builtin_expect(run == 0, 0)) return begins(c, f, cx);

@@ -72,7 +72,7 @@ static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank
 #define weft__lock_take_brief(lock) model_lock(&(lock)->word)
 #define weft__lock_drop_brief(lock) model_unlock(&(lock)->word)
 
-#define weft__lock_try_take_brief(lock)     (model_lock(&(lock)->word), true)
+#define weft__lock_try_take_brief(lock)     model_try_lock(&(lock)->word)
 #define weft__lock_drop_brief_quietly(lock) (model_unlock(&(lock)->word), true)
 
 #else
