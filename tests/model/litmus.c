@@ -90,6 +90,8 @@ TEST2(sb_relaxed, store_relaxed(&x, 1); a = load_relaxed(&y), store_relaxed(&y, 
 TEST2(sb_release_acquire, store_release(&x, 1); a = load_acquire(&y), store_release(&y, 1); b = load_acquire(&x), saw2(a, b))
 TEST2(sb_fences, store_relaxed(&x, 1); fence_seq_cst(); a = load_relaxed(&y), store_relaxed(&y, 1); fence_seq_cst(); b = load_relaxed(&x), saw2(a, b))
 TEST2(sb_one_fence, store_relaxed(&x, 1); fence_seq_cst(); a = load_relaxed(&y), store_relaxed(&y, 1); b = load_relaxed(&x), saw2(a, b))
+TEST2(sb_membarrier, store_relaxed(&x, 1); model_membarrier();
+      a = load_relaxed(&y), store_relaxed(&y, 1); b = load_relaxed(&x), saw2(a, b))
 TEST2(sb_seq_cst, store_seq_cst(&x, 1); a = load_seq_cst(&y), store_seq_cst(&y, 1); b = load_seq_cst(&x), saw2(a, b))
 TEST2(sb_seq_cst_stores, store_seq_cst(&x, 1); a = load_relaxed(&y), store_seq_cst(&y, 1); b = load_relaxed(&x), saw2(a, b))
 TEST2(sb_fence_against_seq_cst, store_relaxed(&x, 1); fence_seq_cst(); a = load_relaxed(&y), store_seq_cst(&y, 1); b = load_seq_cst(&x), saw2(a, b))
@@ -154,6 +156,7 @@ static const struct litmus litmus[] = {
     {"SB release/acquire", sb_release_acquire, "00 01 10 11"},
     {"SB with seq_cst fences", sb_fences, "01 10 11"},
     {"SB with one seq_cst fence", sb_one_fence, "00 01 10 11"},
+    {"SB with a membarrier, which is the other's fence as well", sb_membarrier, "01 10 11"},
     {"SB seq_cst", sb_seq_cst, "01 10 11"},
     {"SB seq_cst stores, relaxed loads", sb_seq_cst_stores, "00 01 10 11"},
     {"SB fence against seq_cst accesses", sb_fence_against_seq_cst, "01 10 11"},

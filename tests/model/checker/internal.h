@@ -72,7 +72,17 @@ struct loc {
     struct store *mo[STORES_MAX];   /* in modification order */
 };
 
-enum op_kind { OP_NONE, OP_LOAD, OP_WRITE, OP_LOCK, OP_UNLOCK, OP_JOIN, OP_YIELD, OP_SLEEP };
+enum op_kind {
+    OP_NONE,
+    OP_LOAD,
+    OP_WRITE,
+    OP_LOCK,
+    OP_UNLOCK,
+    OP_JOIN,
+    OP_YIELD,
+    OP_SLEEP,
+    OP_BARRIER
+};
 
 /* What a thread is about to do. */
 struct op {

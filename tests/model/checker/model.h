@@ -71,6 +71,10 @@ void model_unlock(const volatile void *address);
 int model_futex_wait(const volatile void *word, uint32_t expected, bool timed);
 int model_futex_wake(const volatile void *word, int count);
 
+/* membarrier(2): each thread passes a full fence where it stands, between two of its steps, while the caller waits for that. What the caller did before happens
+ * before what each does from there on, and what each did up to there happens before what the caller does next. */
+void model_membarrier(void);
+
 /* A name for an address, used in printed schedules. Lasts for the execution. */
 void model_name(const volatile void *address, const char *name);
 

@@ -157,6 +157,8 @@ void model__step_is(enum op_kind kind, const volatile void *address)
 static bool dependent(const struct thread *t)
 {
     const struct op *next = &t->op;
+    if (next->kind == OP_BARRIER || step.kind == OP_BARRIER)
+        return true; /* it falls between two steps of each thread */
     if (next->kind == OP_YIELD || next->kind == OP_JOIN || (next->kind == OP_SLEEP && t->timed))
         return true;
     if (step.kind == OP_YIELD || step.kind == OP_SLEEP) return next->kind != OP_LOAD;

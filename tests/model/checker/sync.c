@@ -238,6 +238,40 @@ int model_futex_wake(const volatile void *word, int count)
 
 /* ---- yield ---- */
 
+/* A fence of the thread that is current, which happens behind all that is in `before`. */
+static void fence_behind(const struct view *before)
+{
+    struct thread *t = self();
+    model__view_join(&t->now, before);
+    model__view_copy(&t->released, &t->now);
+    model__order_elsewhere();
+    model__tick();
+}
+
+/* The fences of the others are made in their name: each has done what it did up to its next scheduling point, and nothing of what comes behind that. */
+void model_membarrier(void)
+{
+    static const struct model_site at = {"", 0, "membarrier"};
+    static struct view before, after; /* too large for the stack of a thread */
+
+    model__point(OP_BARRIER, NULL);
+    if (model__tracing) model__trace(&at, "%s", "");
+    unsigned caller = model__current;
+    model__view_join(&self()->now, &self()->acquirable);
+    model__view_copy(&before, &self()->now);
+    model__view_copy(&after, &self()->now);
+    model__tick();
+    for (unsigned i = 0; i < model__thread_count; i++) {
+        if (i == caller) continue;
+        model__current = i;
+        model__view_join(&self()->now, &self()->acquirable);
+        model__view_join(&after, &self()->now);
+        fence_behind(&before);
+    }
+    model__current = caller;
+    fence_behind(&after);
+}
+
 void model_yield(void)
 {
     struct thread *t = self();
