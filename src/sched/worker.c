@@ -295,6 +295,7 @@ void weft__worker_main(void *arg)
 
     w->here = weft__here();
     w->here->worker = w;
+    w->here->number = w->number;
     w->here->keeper = &w->keeper;
     w->here->stacks = &rt->stacks;
     w->here->magazine = &w->magazine;
@@ -313,6 +314,7 @@ void weft__worker_main(void *arg)
     }
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
+    w->here->number = 0;
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
     w->here->entered = NULL; /* by a task, which did not leave it, or on another thread; it may be gone */
     w->here->keeper = NULL;

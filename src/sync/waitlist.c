@@ -112,35 +112,47 @@ uint32_t weft__waitlist_unlock_wake_all(struct weft__waitlist *list,
     return count;
 }
 
-static __attribute__((noinline)) void unlock_wake_foreign(struct weft__waitlist *list,
-                                                          struct weft__waiter *waiter,
-                                                          struct weft_waker waker,
-                                                          const struct weft__sched *sched)
+static __attribute__((noinline)) struct weft_waker claim_foreign(struct weft__waiter *waiter,
+                                                                 struct weft_waker waker)
 {
     struct weft_waker claimed = weft__waker_claim(waker);
 
     mark_turn(waiter, waker, false);
-    weft__waitlist_unlock(list);
-    weft__waker_push(claimed, sched);
+    return claimed;
 }
 
-/* A task is claimed and pushed right here: a chain of one would cost as much again. */
-void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct weft__sched *sched)
+/* Holds: list->lock. */
+static inline struct weft_waker claim_first(struct weft__waitlist *list)
 {
     weft_assert(!weft__waitlist_empty(list));
     struct weft__waiter *waiter = weft__container_of(list->head.next, struct weft__waiter, link);
     struct weft_waker waker = unqueue(list, waiter);
     struct weft_task *task = weft__waker_task(waker);
 
-    if (__builtin_expect(!task, 0)) {
-        unlock_wake_foreign(list, waiter, waker, sched);
-        return;
-    }
+    if (__builtin_expect(!task, 0)) return claim_foreign(waiter, waker);
     bool granted = weft__waker_claim_task(task);
     mark_turn(waiter, waker, granted);
+    return granted ? waker : weft__waker_none();
+}
+
+struct weft_waker weft__waitlist_claim_first(struct weft__waitlist *list)
+{
+    return claim_first(list);
+}
+
+/* A task is claimed and pushed right here: a chain of one would cost as much again. */
+void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct weft__sched *sched)
+{
+    struct weft_waker claimed = claim_first(list);
+    struct weft_task *task = weft__waker_task(claimed);
+
     weft__waitlist_unlock(list);
+    if (__builtin_expect(!task, 0)) {
+        weft__waker_push(claimed, sched);
+        return;
+    }
     weft__lock_assert_none_held();
-    if (granted) sched->ops->push(sched->self, task);
+    sched->ops->push(sched->self, task);
 }
 
 bool weft__waitlist_wake_one(struct weft__waitlist *list, const struct weft__sched *sched)
