@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "driver/files.h"
 #include "sched/stop.h"
+#include "sys/bias.h"
 #include "sys/clock.h"
 #include "sys/fd.h"
 #include "sys/futex.h"
@@ -84,6 +85,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
 {
     w->rt = rt;
     w->index = index;
+    w->number = weft__bias_number_new();
     w->tick_max = rt->opts.tick_max;
     w->gait.slow_ns = SLOW_POLL_NS;
     weft__worker_stretch(w);
@@ -246,6 +248,8 @@ static int64_t blocks_outside(const struct weft_rt *rt)
 /* No thread, no task, and nobody inside a spawn. */
 static void parts_done(struct weft_rt *rt)
 {
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        weft__bias_number_free(rt->workers[i].number);
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         weft__overflow_done(&rt->workers[i].over);
         weft__stack_magazine_flush(&rt->workers[i].magazine);

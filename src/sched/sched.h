@@ -90,6 +90,7 @@ struct weft__worker {
 
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;
+    _Atomic bool crowded; /* its loot is in the way of its victims, who may fetch it, and write here */
 
     /* -- the owner alone -- */
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
@@ -97,6 +98,7 @@ struct weft__worker {
     struct weft__shard *shard;      /* that it drives; constant; NULL: the record for threads outside */
     struct weft__keeper keeper;     /* constant: where its polls arm timers */
     uint32_t index;                 /* constant */
+    uint16_t number;                /* constant: by which locks can belong to it (sys/bias.h) */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
     struct weft__stretch stretch;         /* until it looks elsewhere again */
@@ -117,6 +119,9 @@ struct weft__worker {
     int64_t deaf_ns;                /* how long the next deafness lasts */
     int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
     uint64_t stole_count;           /* how many tasks that were */
+    bool visits;                    /* it has stolen, and has not run dry since */
+    int64_t crowd_since;            /* its meetings (here->met) are counted from then on, */
+    uint32_t crowd_met;             /* when they were so many */
     struct weft__gait gait;
     int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
     uint64_t backlog_polls;         /* the poll count at that time */
@@ -287,6 +292,7 @@ static inline void weft__worker_push_next(struct weft__worker *w, struct weft_ta
 
 /* ---- find.c ---- */
 void weft__worker_judge_gait(struct weft__worker *w);               /* have its polls been slow? */
+void weft__worker_judge_crowd(struct weft__worker *w); /* is what it stole in the way of others? */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */

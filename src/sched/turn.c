@@ -125,6 +125,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     w->here = here;
     w->outer = before.worker;
     here->worker = w;
+    here->number = w->number;
     here->keeper = &w->keeper;
     here->stacks = &rt->stacks;
     here->magazine = &w->magazine;
@@ -139,6 +140,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     }
     turn_ends(w);
     here->worker = before.worker;
+    here->number = before.number;
     here->keeper = before.keeper;
     here->stacks = before.stacks;
     here->magazine = before.magazine;

@@ -164,6 +164,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     }
     weft__shard_turn(w->shard, w->index);
     weft__worker_judge_gait(w);
+    weft__worker_judge_crowd(w);
     (void)weft__worker_look(w);
     (void)weft__io_turn(w, w->shard->port);
     struct weft_task *task = weft__worker_take_inject(w);
@@ -316,6 +317,7 @@ void weft__worker_main(void *arg)
 
     w->here = weft__here();
     w->here->worker = w;
+    w->here->number = w->number;
     w->here->keeper = &w->keeper;
     w->here->stacks = &rt->stacks;
     w->here->magazine = &w->magazine;
@@ -334,6 +336,7 @@ void weft__worker_main(void *arg)
     }
     weft__spent_flush(w);
     weft__slab_flush(&w->slab);
+    w->here->number = 0;
     w->here->worker = NULL; /* what the hook spawns nobody would run: it is refused as any thread's is */
     w->here->entered = NULL; /* by a task, which did not leave it, or on another thread; it may be gone */
     w->here->keeper = NULL;

@@ -39,7 +39,7 @@ static uint32_t slots_of(enum weft_chan_kind kind, size_t capacity)
 char *weft__chan_places_new(const struct weft__chan *c)
 {
     size_t link = c->kind == WEFT_CHAN_UNBOUNDED ? sizeof(char *) : 0;
-    return weft__alloc((size_t)c->slots * c->slot_bytes + link);
+    return weft__alloc((size_t)c->slots * weft__chan_slot_bytes(c) + link);
 }
 
 /* holds: both, or it is not shared yet. The first places: a ring, or the first block, which is not the channel's own: it is freed with
@@ -58,6 +58,8 @@ static void sides_init(struct weft__chan *c)
     weft__waitlist_init(&c->receivers);
     weft__waitlist_init(&c->senders);
     weft__lock_init(&c->senders.lock, WEFT__RANK_CHAN);
+    weft__bias_init(&c->receivers.lock, &c->send_row);
+    weft__bias_init(&c->senders.lock, &c->recv_row);
     weft__link_init(&c->ends);
     store_relaxed(&c->tail, 0); /* relaxed, both: not shared yet */
     store_relaxed(&c->head, 0);
@@ -118,11 +120,10 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
     bool ring = has_ring_inside(kind, capacity);
     struct weft__chan *c = chan_alloc(kind, ring ? slots_of(kind, capacity) * slot_bytes : 0);
     if (!c) return -ENOMEM;
-    c->kind = (uint16_t)kind;
+    c->kind = (uint8_t)kind;
     c->slots = slots_of(kind, capacity);
     c->capacity = kind == WEFT_CHAN_BOUNDED ? (uint32_t)capacity : kind == WEFT_CHAN_ONESHOT;
     c->msg_bytes = (uint32_t)msg_bytes;
-    c->slot_bytes = (uint32_t)slot_bytes;
     if (kind == WEFT_CHAN_ONESHOT || weft__chan_meets(c)) c->gate = WEFT__CHAN_SPECIAL;
     int r = storage_new(c);
     if (r < 0) {
@@ -135,11 +136,12 @@ int weft_chan_new_sized(enum weft_chan_kind kind, size_t msg_bytes, size_t capac
 
 static void blocks_free(struct weft__chan *c)
 {
-    size_t bytes = (size_t)c->slots * c->slot_bytes;
+    size_t slot_bytes = weft__chan_slot_bytes(c);
+    size_t bytes = c->slots * slot_bytes;
     weft__chan_calm_send(c);
     weft__chan_calm_recv(c);
-    char *end = c->head_slot + (size_t)c->head_left * c->slot_bytes;
-    char *last = c->tail_slot + (size_t)c->tail_left * c->slot_bytes;
+    char *end = c->head_slot + c->head_left * slot_bytes;
+    char *last = c->tail_slot + c->tail_left * slot_bytes;
 
     while (end != last) {
         char *next = *(char **)(void *)end;
@@ -181,7 +183,17 @@ void weft__chan_free(weft_chan *chan, const char *caller)
 void weft__chan_unlock_both(struct weft__chan *c, struct weft__wake_chain *chain)
 {
     weft__chan_unlock_send(c);
-    weft__waitlist_unlock_push(&c->senders, chain, &weft__sched);
+    weft__chan_unlock_recv(c);
+    weft__wake_chain_push(chain, &weft__sched);
+}
+
+void weft__chan_count_row(struct weft__lock *lock, struct weft__bias_row *row, unsigned lent,
+                          uint16_t me)
+{
+    if (weft__bias_row_goes_on(row, me)) return;
+    if (row->last == me) weft__bias_give(lock, me);
+    row->last = me;
+    row->left = (uint16_t)(WEFT__CHAN_ROW << lent);
 }
 
 bool weft__chan_at_end(struct weft__chan *c)

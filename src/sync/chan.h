@@ -16,6 +16,13 @@
  *     head_run > 0  ->  no sender waits
  * Whoever changes that takes the run back (calm_send, calm_recv); whoever finds none does all the looking, and opens another.
  *
+ * GIVING WAY  A send or receive that finds its side's lock held has met a worker that takes it all the time: with a try for each operation the two take the line from
+ * each other, and both are slower than one alone. So it lets its worker's other tasks run first, as one whose budget is spent, with nothing begun; those that use the other
+ * side, or none, are not in the way. The next time it waits for the lock.
+ *
+ * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes gives way,
+ * and then takes it back, at the price of microseconds; each time that happens the next row has to be twice as long.
+ *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
  *     tail + reserved + turns - head <= capacity
@@ -37,7 +44,7 @@
  * `turns`, and the last such takes down what was freed.
  *
  * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
- * after. The locks are taken by take_brief alone, so waitlist's functions that take one themselves are not used.
+ * after. The locks are taken and dropped by bias.h alone, so waitlist's functions that take or drop one themselves are not used.
  * Pairs: [chan-tail], [chan-head].
  * Rejected: a ring of slots with a number each (one read-modify-write a side as well, but a receiver can come to a place
  * that is claimed and not yet written, and must spin; permits and closing need a second word); one lock for
@@ -48,6 +55,8 @@
 #define WEFT_SYNC_CHAN_H
 
 #include "sync/waitlist.h"
+#include "sys/bias.h"
+#include "task/here.h"
 
 #include <weft/chan.h>
 
@@ -61,10 +70,12 @@
 struct weft__chan {
     uint32_t capacity;      /* of a bounded one; 0: a rendezvous, or unbounded       [constant] */
     uint32_t msg_bytes;     /*                                                       [constant] */
-    uint32_t slot_bytes;    /* of a place: rounded up to 8                           [constant] */
     uint32_t slots;         /* places of the ring, or of a block                     [constant] */
-    uint16_t kind;          /* enum weft_chan_kind                                   [constant] */
-    uint16_t freed;         /* 1: the last sender that has a turn takes it down    [both sides] */
+    uint8_t kind;           /* enum weft_chan_kind                                   [constant] */
+    uint8_t freed;          /* 1: the last sender that has a turn takes it down    [both sides] */
+    uint8_t send_lent;      /* times that it was taken back from its owner       [sending side] */
+    uint8_t recv_lent;      /* the same                                        [receiving side] */
+    uint32_t came;          /* receivers that came to wait so far                [sending side] */
     uint32_t reserved;      /* places that permits have                          [sending side] */
     uint32_t turns;         /* places of senders whose turn it is                [sending side] */
     uint32_t gate;          /* why a sender may not go ahead                     [sending side] */
@@ -80,7 +91,7 @@ struct weft__chan {
     uint32_t
         tail_left; /* places from behind the run to the ring's, or block's end [sending side] */
     uint32_t room; /* places that are free for certain, without the run    [sending side] */
-    uint32_t came; /* receivers that came to wait so far                   [sending side] */
+    struct weft__bias_row send_row; /* who took its lock last                      [sending side] */
 
     /* the receiving side: its lock is that of the senders that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist senders;
@@ -88,7 +99,8 @@ struct weft__chan {
     char *head_slot;       /* where the next one lies                            [receiving side] */
     uint32_t head_run;     /* so many may go ahead                               [receiving side] */
     uint32_t head_left;    /* places from behind the run to the end              [receiving side] */
-    uint64_t tail_seen;    /* the tail as it was last looked at                  [receiving side] */
+    uint32_t tail_seen;    /* the tail as it was last looked at: its low half    [receiving side] */
+    struct weft__bias_row recv_row; /* who took its lock last                    [receiving side] */
 };
 
 _Static_assert(sizeof(struct weft__chan) <= 192, "an idle channel is small");
@@ -98,25 +110,65 @@ static inline struct weft__chan *weft__chan_of(void *chan)
     return chan;
 }
 
+/* Of a place: rounded up to 8. */
+static inline uint32_t weft__chan_slot_bytes(const struct weft__chan *c)
+{
+    return (c->msg_bytes + 7) & ~UINT32_C(7);
+}
+
+/* Where an owner writes down that it holds the side (sys/bias.h). */
+enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
+
+/* A side is given to a worker that took its lock so often in a row, times two for each time that it was taken back. Doubled: short bursts cost a read-modify-write an
+ * operation for twice as long; halved: a side that goes from worker to worker costs 14 us for 128 operations, at first. */
+#define WEFT__CHAN_ROW 256
+
+/* Doubling ends here: 32,768 in a row. Once more: a side that changes hands now and then is nobody's for 0.5 ms each time; once less: one that does so all the time costs a
+ * tenth more. */
+#define WEFT__CHAN_LENT_MAX 7
+
+#if defined(WEFT_MODEL)
+#define weft__chan_me()       ((uint16_t)0)
+#define weft__chan_met(times) ((void)(times))
+#else
+#define weft__chan_me() (weft__here()->number)
+#define weft__chan_met(times)                                                                      \
+    ((void)(weft__here()->met +=                                                                   \
+            (times))) /* the scheduler judges by it who runs where (sched/find.c) */
+#endif
+
+/* To take a side back counts as so many meetings. Doubled: the scheduler wants twice as much work of a theft that makes another worker's side be taken back, 130 us. */
+#define WEFT__CHAN_TAKEN_BACK 16
+
 static inline void weft__chan_lock_send(struct weft__chan *c)
 {
-    weft__lock_take_brief(&c->receivers.lock);
+    if (!weft__bias_take(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE)) return;
+    weft__chan_met(WEFT__CHAN_TAKEN_BACK);
+    if (c->send_lent < WEFT__CHAN_LENT_MAX) c->send_lent++;
+    c->send_row.last = 0;
 }
 
 static inline void weft__chan_unlock_send(struct weft__chan *c)
 {
-    weft__lock_drop_brief(&c->receivers.lock);
+    weft__bias_drop(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE);
 }
 
 static inline void weft__chan_lock_recv(struct weft__chan *c)
 {
-    weft__lock_take_brief(&c->senders.lock);
+    if (!weft__bias_take(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE)) return;
+    weft__chan_met(WEFT__CHAN_TAKEN_BACK);
+    if (c->recv_lent < WEFT__CHAN_LENT_MAX) c->recv_lent++;
+    c->recv_row.last = 0;
 }
 
 static inline void weft__chan_unlock_recv(struct weft__chan *c)
 {
-    weft__lock_drop_brief(&c->senders.lock);
+    weft__bias_drop(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE);
 }
+
+/* holds: a side, by its lock's word. One more of a row; at the end of one the side is given to who made it. */
+void weft__chan_count_row(struct weft__lock *lock, struct weft__bias_row *row, unsigned lent,
+                          uint16_t me);
 
 static inline void weft__chan_lock_both(struct weft__chan *c)
 {
@@ -233,6 +285,20 @@ static inline struct weft_send *weft__send_of(struct weft__waiter *waiter)
 static inline uint32_t weft__send_wants(const struct weft_send *f)
 {
     return f->weft__spare ? (uint32_t)(uintptr_t)f->weft__spare : 1;
+}
+
+/* In weft__at of a send or receive that has not begun: it found its side's lock held, and let others run first. */
+#define WEFT__CHAN_GAVE_WAY 2
+
+/* It finds its side's lock held: by another thread, in whose midst it would be. Is it to let others run first? Once an operation, so that each poll comes on; then it
+ * waits for the lock. */
+static inline bool weft__chan_gives_way(int32_t *at, weft_cx *cx)
+{
+    if (*at != 0 || cx->probe || cx->budget == WEFT__UNBUDGETED) return false;
+    weft__chan_met(1);
+    *at = WEFT__CHAN_GAVE_WAY;
+    cx->yielded = true;
+    return true;
 }
 
 /* What is left of a budget, not 0, behind one operation. */

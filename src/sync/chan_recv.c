@@ -4,6 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the receivers, or given a turn
+ *     weft__at == 2    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue, passes its turn on, and settles at once.
  */
 #include "sync/chan.h"
@@ -37,9 +38,13 @@ struct taking {
 static uint64_t look(struct weft__chan *c)
 {
     uint64_t head = load_relaxed(&c->head); /* relaxed: written under the lock that is held */
+    uint32_t known = c->tail_seen - (uint32_t)head;
 
-    if (c->tail_seen == head) c->tail_seen = load_acquire(&c->tail); /* [chan-tail] with publish */
-    return c->tail_seen - head;
+    if (known > 0) return known;
+    uint64_t there = load_acquire(&c->tail) - head; /* [chan-tail] with publish */
+    known = there < UINT32_MAX ? (uint32_t)there : UINT32_MAX;
+    c->tail_seen = (uint32_t)head + known;
+    return known;
 }
 
 /* Blocks that are to be freed once the lock is dropped: each begins with the next. */
@@ -64,7 +69,7 @@ static void turn_over(struct weft__chan *c, struct spent *spent)
         return;
     }
     char *end = c->head_slot;
-    char *block = end - (size_t)c->slots * c->slot_bytes;
+    char *block = end - (size_t)c->slots * weft__chan_slot_bytes(c);
     c->head_slot = *(char **)(void *)end;
     *(char **)(void *)block = spent->first;
     spent->first = block;
@@ -75,7 +80,7 @@ static inline void take(struct weft__chan *c, void *into)
 {
     c->head_run--;
     weft__chan_copy_out(c, into, c->head_slot);
-    c->head_slot += c->slot_bytes;
+    c->head_slot += weft__chan_slot_bytes(c);
 }
 
 static inline void take_plain(struct weft__chan *c, void *into, uint32_t run)
@@ -215,7 +220,8 @@ static int stop_waiting(struct taking *t, weft_cx *cx)
     }
     bool had_turn = weft__waitlist_settle(&c->receivers, t->waiter);
     if (why && had_turn) (void)weft__waitlist_give_turn(&c->receivers, &chain);
-    weft__waitlist_unlock_push(&c->receivers, &chain, &weft__sched);
+    weft__chan_unlock_send(c);
+    weft__wake_chain_push(&chain, &weft__sched);
     *t->at = 0;
     return why;
 }
@@ -237,6 +243,16 @@ static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx
     return take_or_wait(t, cx->probe ? weft__waker_none() : cx->waker, waited);
 }
 
+/* holds: the receiving side, and drops it. One more of a row, if its lock is nobody's. */
+static void recv_unlock_in_row(struct weft__chan *c)
+{
+    uint16_t me = weft__chan_me();
+
+    if (weft__bias_has_word(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE))
+        weft__chan_count_row(&c->senders.lock, &c->recv_row, c->recv_lent, me);
+    weft__chan_unlock_recv(c);
+}
+
 /* holds: the receiving side, and drops it. If there is no run it opens one, unless senders wait. */
 static __attribute__((noinline)) bool take_one(struct weft__chan *c, void *into)
 {
@@ -250,7 +266,7 @@ static __attribute__((noinline)) bool take_one(struct weft__chan *c, void *into)
     take(c, into);
     taken(c, 1);
     if (alone) {
-        weft__chan_unlock_recv(c);
+        recv_unlock_in_row(c);
     } else {
         unlock_admit_senders(c);
     }
@@ -285,9 +301,15 @@ static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_c
 {
     struct weft__chan *c = weft__chan_of(f->chan);
 
+    if (f->weft__at == WEFT__CHAN_GAVE_WAY) f->weft__at = 0; /* it gives way no more */
     if (!c || !f->into || f->weft__at || cx->why || cx->budget == 0) return recv_waits(f, cx);
     weft__chan_lock_recv(c);
     return recv_begins(c, f, cx);
+}
+
+static __attribute__((noinline)) weft_poll recv_meets_another(struct weft_recv *f, weft_cx *cx)
+{
+    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : recv_slow(f, cx);
 }
 
 /* holds: the receiving side, and drops it. There is no run. */
@@ -297,10 +319,27 @@ static __attribute__((noinline)) weft_poll recv_looks(struct weft__chan *c, stru
     return recv_begins(c, f, cx);
 }
 
-/* The lock is dropped, and somebody sleeps on it. */
-static __attribute__((noinline)) weft_poll ready_and_wakes(struct weft__chan *c)
+static __attribute__((noinline)) weft_poll recv_ready_in_row(struct weft__chan *c)
 {
-    weft__chan_unlock_recv(c);
+    recv_unlock_in_row(c);
+    return WEFT_READY;
+}
+
+/* The poll below where the lock is nobody's, or another's. */
+static __attribute__((noinline)) weft_poll recv_by_word(struct weft_recv *f, weft_cx *cx)
+{
+    struct weft__chan *c = weft__chan_of(f->chan);
+    struct weft__lock *lock = &c->senders.lock;
+
+    if (!weft__bias_try_take_word(lock, WEFT__CHAN_RECV_PLACE)) return recv_meets_another(f, cx);
+    uint32_t run = c->head_run;
+    if (__builtin_expect(run == 0, 0)) return recv_begins(c, f, cx);
+    take_plain(c, f->into, run);
+    taken(c, 1);
+    cx->budget = weft__chan_charged(cx->budget);
+    f->ret = 1;
+    if (!weft__bias_row_goes_on(&c->recv_row, weft__chan_me())) return recv_ready_in_row(c);
+    if (__builtin_expect(!weft__lock_drop_brief_quietly(lock), 0)) return recv_ready_in_row(c);
     return WEFT_READY;
 }
 
@@ -316,15 +355,16 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!c || !into || (f->weft__at | cx->why) || budget == 0, 0))
         return recv_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return recv_slow(f, cx);
-    if (__builtin_expect(!weft__lock_try_take_brief(&c->senders.lock), 0)) return recv_slow(f, cx);
+    uint16_t me = weft__chan_me();
+    if (!weft__bias_try_take_own(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE))
+        return recv_by_word(f, cx);
     uint32_t run = c->head_run;
     if (__builtin_expect(run == 0, 0)) return recv_looks(c, f, cx);
     take_plain(c, into, run);
     taken(c, 1);
     cx->budget = weft__chan_charged(budget);
     f->ret = 1;
-    if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->senders.lock), 0))
-        return ready_and_wakes(c);
+    weft__bias_drop_own(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE);
     return WEFT_READY;
 }
 

@@ -4,6 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the senders, or given a turn
+ *     weft__at == 2    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue and settles at once. `msg` is NULL for a reserve: it takes the place and
  * puts nothing there.
  */
@@ -94,7 +95,7 @@ static inline void put(struct weft__chan *c, const void *msg)
 {
     char *slot = c->tail_slot;
     weft__chan_copy_in(c, slot, msg);
-    publish(c, slot, c->slot_bytes);
+    publish(c, slot, weft__chan_slot_bytes(c));
 }
 
 static inline void put_plain(struct weft__chan *c, const void *msg)
@@ -148,7 +149,9 @@ static void unlock_wake_receiver(struct weft__chan *c)
         open_run(c);
         weft__chan_unlock_send(c);
     } else {
-        weft__waitlist_unlock_wake_first(&c->receivers, &weft__sched);
+        struct weft_waker first = weft__waitlist_claim_first(&c->receivers);
+        weft__chan_unlock_send(c);
+        weft__waker_push(first, &weft__sched);
     }
 }
 
@@ -295,27 +298,59 @@ static weft_poll goes_on(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
     return WEFT_PENDING;
 }
 
+/* holds: the sending side, and drops it. One more of a row, if its lock is nobody's. */
+static void unlock_in_row(struct weft__chan *c)
+{
+    uint16_t me = weft__chan_me();
+
+    if (weft__bias_has_word(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE))
+        weft__chan_count_row(&c->receivers.lock, &c->send_row, c->send_lent, me);
+    weft__chan_unlock_send(c);
+}
+
 /* All that the poll below leaves out: also messages of other sizes, and a lock that is held. */
 static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_cx *cx)
 {
     struct weft__chan *c = weft__chan_of(f->chan);
 
     if (!c) return answers(f, -EINVAL);
-    if (f->weft__at) return goes_on(c, f, cx);
+    if (f->weft__at == 1) return goes_on(c, f, cx);
+    f->weft__at = 0; /* it gives way no more */
     if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : answers(f, weft_cx_cancelled(cx));
     if (!weft__chan_charge(cx)) return WEFT_PENDING; /* others first */
     weft__chan_lock_send(c);
     if (c->tail_run == 0 || !f->msg) return begins(c, f, cx);
     c->tail_run--;
     put(c, f->msg);
-    weft__chan_unlock_send(c);
+    unlock_in_row(c);
     return answers(f, 0);
 }
 
-/* The lock is dropped, and somebody sleeps on it. */
-static __attribute__((noinline)) weft_poll wakes_and_is_ready(struct weft__chan *c)
+static __attribute__((noinline)) weft_poll meets_another(struct weft_send *f, weft_cx *cx)
 {
-    weft__chan_unlock_send(c);
+    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : poll_slow(f, cx);
+}
+
+static __attribute__((noinline)) weft_poll ready_in_row(struct weft__chan *c)
+{
+    unlock_in_row(c);
+    return WEFT_READY;
+}
+
+/* The poll below where the lock is nobody's, or another's. */
+static __attribute__((noinline)) weft_poll poll_by_word(struct weft_send *f, weft_cx *cx)
+{
+    struct weft__chan *c = weft__chan_of(f->chan);
+    struct weft__lock *lock = &c->receivers.lock;
+
+    if (!weft__bias_try_take_word(lock, WEFT__CHAN_SEND_PLACE)) return meets_another(f, cx);
+    cx->budget = weft__chan_charged(cx->budget);
+    if (__builtin_expect(c->tail_run == 0, 0)) return begins(c, f, cx);
+    c->tail_run--;
+    put_plain(c, f->msg);
+    f->ret = 0;
+    if (!weft__bias_row_goes_on(&c->send_row, weft__chan_me())) return ready_in_row(c);
+    if (__builtin_expect(!weft__lock_drop_brief_quietly(lock), 0)) return ready_in_row(c);
     return WEFT_READY;
 }
 
@@ -331,16 +366,16 @@ weft_poll weft_send_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!msg, 0)) return answers(f, -EINVAL);
     if (__builtin_expect(!c || (f->weft__at | cx->why) || budget == 0, 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return poll_slow(f, cx);
-    if (__builtin_expect(!weft__lock_try_take_brief(&c->receivers.lock), 0))
-        return poll_slow(f, cx);
+    uint16_t me = weft__chan_me();
+    if (!weft__bias_try_take_own(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE))
+        return poll_by_word(f, cx);
     cx->budget = weft__chan_charged(budget);
     uint32_t run = c->tail_run;
     if (__builtin_expect(run == 0, 0)) return begins(c, f, cx);
     c->tail_run = run - 1;
     put_plain(c, msg);
     f->ret = 0;
-    if (__builtin_expect(!weft__lock_drop_brief_quietly(&c->receivers.lock), 0))
-        return wakes_and_is_ready(c);
+    weft__bias_drop_own(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE);
     return WEFT_READY;
 }
 

@@ -130,6 +130,20 @@ void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct 
         list, weft__container_of(list->head.next, struct weft__waiter, link), sched);
 }
 
+struct weft_waker weft__waitlist_claim_first(struct weft__waitlist *list)
+{
+    weft_assert(!weft__waitlist_empty(list));
+    struct weft__waiter *waiter = weft__container_of(list->head.next, struct weft__waiter, link);
+    struct weft_waker waker = unqueue(list, waiter);
+    struct weft_task *task = weft__waker_task(waker);
+    struct weft_waker claimed = weft__waker_none();
+    bool granted = task && weft__waker_claim_task(task);
+
+    if (!task) claimed = weft__waker_claim(waker);
+    mark_turn(waiter, waker, granted);
+    return granted ? waker : claimed;
+}
+
 bool weft__waitlist_wake_one(struct weft__waitlist *list, const struct weft__sched *sched)
 {
     weft__waitlist_lock(list);

@@ -241,6 +241,10 @@ static inline void weft__waitlist_unlock_wake(struct weft__waitlist *list,
     sched->ops->push(sched->self, task);
 }
 
+/* The same where the lock is dropped in another way: gives the claimed waker, to be pushed after
+ * that, or none. Somebody waits. */
+struct weft_waker weft__waitlist_claim_first(struct weft__waitlist *list);
+
 /* Give all who wait now a turn, and drop the lock; also in between, every WEFT__WAKE_BATCH. Those
  * who come meanwhile go on waiting. Returns how many. */
 uint32_t weft__waitlist_unlock_wake_all(struct weft__waitlist *list,

@@ -38,7 +38,9 @@ enum weft__rank {
 
 struct weft__lock {
     _Atomic uint32_t word;          /* 0 free, 1 held, 2 held and perhaps slept on  [lock] */
-    uint32_t rank;                  /* enum weft__rank; constant */
+    uint16_t rank;                  /* enum weft__rank; constant */
+    _Atomic uint16_t
+        owner; /* of a lock that may belong to somebody (sys/bias.h), which says so by bias_init */
 };
 
 #define WEFT__LOCK_INIT(rank_) {.word = 0, .rank = (rank_)}
@@ -60,7 +62,7 @@ void weft__lock_assert_none_held(void);
 static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank)
 {
     store_relaxed(&lock->word, 0); /* relaxed: not shared yet */
-    lock->rank = rank;
+    lock->rank = (uint16_t)rank;
 }
 
 #if defined(WEFT_MODEL) && !defined(WEFT_MODEL_REAL_LOCK)
@@ -72,7 +74,7 @@ static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank
 #define weft__lock_take_brief(lock) model_lock(&(lock)->word)
 #define weft__lock_drop_brief(lock) model_unlock(&(lock)->word)
 
-#define weft__lock_try_take_brief(lock)     (model_lock(&(lock)->word), true)
+#define weft__lock_try_take_brief(lock)     model_try_lock(&(lock)->word)
 #define weft__lock_drop_brief_quietly(lock) (model_unlock(&(lock)->word), true)
 
 #else

@@ -32,6 +32,7 @@ void weft__orphan_here(void)
     left_task = here->task ? here->task->site : NULL;
     left_name = here->task ? weft__name_of(here->task) : NULL;
     here->worker = NULL;
+    here->number = 0;
     here->keeper = NULL;
     here->task = NULL;
     here->cx = NULL;

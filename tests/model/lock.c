@@ -3,6 +3,7 @@
  * The futex lock, proven: one holder at a time, whose writes the next one sees, and no sleeper is forgotten.
  */
 #define WEFT_MODEL_REAL_LOCK
+#define WEFT__LOCK_LOOKS 0
 #define WEFT__LOCK_SPINS 0 /* a spinning model thread waits for a write, and would never come to sleep */
 #include "sys/lock.c"
 

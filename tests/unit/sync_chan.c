@@ -55,6 +55,50 @@ static void hand_init(struct hand *h)
     h->cx.waker = weft__waker_of(&h->task);
 }
 
+/* Who finds the lock of its side held lets others run first: once, having begun nothing, and not where nobody could run. */
+TEST(chan_gives_way_to_who_holds_the_lock)
+{
+    struct weft__chan *c = chan_of(WEFT_CHAN_BOUNDED, 2);
+    struct hand h;
+    uint64_t msg = 1, got = 0;
+    struct weft_send tx = {.chan = c, .msg = &msg};
+    struct weft_recv rx = {.chan = c, .into = &got};
+
+    hand_init(&h);
+    h.cx.budget = 10;
+    weft__chan_lock_both(c);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_PENDING);
+    ASSERT(h.cx.yielded);
+    h.cx.yielded = false;
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    ASSERT(h.cx.yielded);
+    h.cx.yielded = false;
+    ASSERT_EQ(h.cx.budget, 10); /* it was for nothing */
+    weft__chan_unlock_send(c);
+    weft__chan_unlock_recv(c);
+
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    ASSERT_OK(tx.ret);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+    ASSERT_EQ(rx.ret, 1);
+    ASSERT_EQ(got, 1);
+    ASSERT_EQ(tx.weft__at, 0);
+    ASSERT_EQ(rx.weft__at, 0);
+
+    weft__chan_lock_both(c);
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_PENDING);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_PENDING);
+    weft__chan_unlock_send(c);
+    weft__chan_unlock_recv(c);
+    h.cx.why = -ECANCELED; /* given up meanwhile: nothing was begun */
+    ASSERT_EQ(weft_send_poll(&tx, &h.cx), WEFT_READY);
+    ASSERT_EQ(tx.ret, -ECANCELED);
+    ASSERT_EQ(weft_recv_poll(&rx, &h.cx), WEFT_READY);
+    ASSERT_EQ(rx.ret, -ECANCELED);
+    ASSERT_EQ(weft_chan_len(public_of(c)), 0);
+    weft_chan_free(public_of(c));
+}
+
 /* A turn is a place that is kept: newcomers go ahead beside it, and wait while somebody is queued. */
 TEST(chan_turn_keeps_a_place)
 {
