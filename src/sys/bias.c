@@ -64,7 +64,7 @@ void weft__bias_give(struct weft__lock *lock, uint16_t number)
 }
 
 #if defined(WEFT_MODEL)
-#define wait_on(round) cpu_pause()
+#define wait_on(round) ((void)(round), cpu_pause())
 #define settle()       ((void)0)
 #else
 /* The owner is in the midst of an operation, or was interrupted there. */

@@ -70,7 +70,9 @@ static void wait_until_outside(struct weft__biased *b)
 /* Holds: the lock. */
 static void owner_comes(struct weft__biased *b)
 {
-    if (b->again == 0 || --b->again > 0) return;
+    if (b->again == 0) return;
+    b->again--;
+    if (b->again > 0) return;
     b->again = b->patience;
     store_relaxed(&b->favours, 1); /* relaxed: whoever puts it out holds the lock then */
 }
