@@ -25,12 +25,8 @@
 #define WORTHY_TASK_NS  INT64_C(250)      /* and what a stolen task should last */
 #define DEAF_MIN_NS     INT64_C(100000)
 #define DEAF_MAX_NS     INT64_C(1000000)
-#define DEAF_CROWD_NS                                                                              \
-    INT64_C(                                                                                       \
-        8000000) /* the most, where what it took was in others' way; doubled: other work waits twice as long to be shared */
-#define CROWD_NS                                                                                   \
-    INT64_C(                                                                                       \
-        4000) /* a meeting in so long, or more: a crowd. Halved: mpmc stays on two workers, at twice the price */
+#define DEAF_CROWD_NS   INT64_C(8000000)  /* the most, where what it took was in others' way; doubled: other work waits twice as long to be shared */
+#define CROWD_NS        INT64_C(4000)     /* a meeting in so long, or more: a crowd. Halved: mpmc stays on two workers, at twice the price */
 #define CROWD_MEETINGS  16                /* and not fewer of them */
 #define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
 #define OFFER_SKIP_BUSY 4                 /* calls between two looks for sleepers, while there are none */

@@ -17,8 +17,7 @@ struct weft__bias_record weft__bias_records[WEFT__BIAS_NUMBERS];
 
 #define WORD_BITS 64
 
-static _Atomic uint64_t
-    taken[WEFT__BIAS_NUMBERS / WORD_BITS]; /* a bit each; 0 is never given away  [bias-number] */
+static _Atomic uint64_t taken[WEFT__BIAS_NUMBERS / WORD_BITS]; /* a bit each; 0 is never given away  [bias-number] */
 
 uint16_t weft__bias_number_new(void)
 {
@@ -67,9 +66,8 @@ void weft__bias_give(struct weft__lock *lock, uint16_t number)
 #define wait_on(round) ((void)(round), cpu_pause())
 #define settle()       ((void)0)
 #else
-/* The owner is in the midst of an operation, or was interrupted there. */
-#define PAUSES                                                                                     \
-    100 /* Doubled: 2 us more are burnt before others may run on this CPU, perhaps the owner */
+/* The owner is in the midst of an operation, or was interrupted there. Doubled: 2 us more are burnt before others may run on this CPU, perhaps the owner. */
+#define PAUSES 100
 static void wait_on(unsigned round)
 {
     if (round < PAUSES) {

@@ -92,16 +92,13 @@ static inline bool weft__bias_take_own(struct weft__lock *lock, uint16_t number,
 {
     const void *_Atomic *holds = &weft__bias_records[number].holds[place];
 
-    store_relaxed(
-        holds,
-        lock); /* relaxed, both: take_back has a membarrier, which lies before this or behind it */
+    store_relaxed(holds, lock); /* relaxed, both: take_back has a membarrier, which lies before this or behind it */
     fence_light();
     if (__builtin_expect(load_relaxed(&lock->owner) == number, 1)) {
         weft__lock_order_enter(lock);
         return true;
     }
-    store_relaxed(
-        holds, NULL); /* relaxed: nothing was written; and what was before, the barrier has shown */
+    store_relaxed(holds, NULL); /* relaxed: nothing was written; and what was before, the barrier has shown */
     return false;
 }
 
