@@ -116,6 +116,7 @@ TEST(bias_holds_two_locks)
     weft__bias_drop(&outer.lock, 1, 0);
 }
 
+#if defined(WEFT_FAULTS)
 TEST(bias_is_given_to_nobody_without_a_membarrier)
 {
     struct guarded g;
@@ -142,6 +143,7 @@ TEST(bias_is_taken_back_although_the_membarrier_is_forbidden_now)
     weft__bias_drop(&g.lock, 2, 0);
     ASSERT(!weft__bias_try_take_own(&g.lock, 1, 0));
 }
+#endif
 
 /* ---- many at once ---- */
 
