@@ -266,19 +266,19 @@ struct traffic {
     weft_stream *out; /* bytes go in here, by write(2) */
     uint32_t count;
     uint64_t seed;
-    _Atomic uint32_t ran; /* relaxed: a count */
+    _Atomic uint32_t ran; /* released by each, acquired by who waits for the last: it is gone then; else relaxed: a count */
 };
 
 static int runs(_Atomic uint32_t *ran)
 {
-    (void)fetch_add_relaxed(ran, 1);
+    (void)fetch_add_release(ran, 1);
     return 0;
 }
 
 static int sleeps(weft_time ns, _Atomic uint32_t *ran)
 {
     int r = weft_sleep(ns);
-    (void)fetch_add_relaxed(ran, 1);
+    (void)fetch_add_release(ran, 1);
     return r;
 }
 
@@ -347,7 +347,7 @@ static void push_all(weft_rt *rt, uint32_t count)
     }
     for (uint32_t i = 0; i < PUSHERS; i++) {
         ASSERT_OK(pthread_join(thread[i], NULL));
-        CREW_UNTIL(load_relaxed(&t[i].ran) == count); /* each of them, once */
+        CREW_UNTIL(load_acquire(&t[i].ran) == count); /* each of them, once */
         weft_chan_close(t[i].chan);
         weft_close(t[i].out);
         for (int k = 0; k < 2; k++) {
