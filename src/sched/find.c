@@ -106,7 +106,7 @@ static void go_deaf(struct weft__worker *w, int64_t now, int64_t max_ns)
 /* It has met others so often, in so long. */
 static bool is_crowd(uint32_t met, int64_t took)
 {
-    return took < (int64_t)met * CROWD_NS;
+    return met >= CROWD_MEETINGS && took < (int64_t)met * CROWD_NS;
 }
 
 /* The worker has run dry: was its last theft worth it? */

@@ -28,7 +28,7 @@
  * lies in the slot behind the poll that is stuck at that moment stays there; behind all later ones it is theirs.
  *
  * A take is no StoreLoad barrier: who looks for sleepers behind it needs a fence of its own
- * (weft__worker_offer_behind_slot).
+ * (weft__worker_offer, which is told so).
  *
  * A thief may compare the address of a task that has been run meanwhile with that of a new one in the
  * same memory. It gets the new one then, which was put there to be taken; the acquire of its CAS, not

@@ -20,8 +20,8 @@
  * each other, and both are slower than one alone. So it lets its worker's other tasks run first, as one whose budget is spent, with nothing begun; those that use the other
  * side, or none, are not in the way. The next time it waits for the lock.
  *
- * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes gives way,
- * and then takes it back, at the price of microseconds; each time that happens the next row has to be twice as long.
+ * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes
+ * takes it back, at the price of microseconds (it does not give way first: a wait that is begun anew each time, in a weft_merge or a select, would do so for ever); each time that happens the next row has to be twice as long.
  *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
@@ -288,7 +288,7 @@ static inline uint32_t weft__send_wants(const struct weft_send *f)
 }
 
 /* In weft__at of a send or receive that has not begun: it found its side's lock held, and let others run first. */
-#define WEFT__CHAN_GAVE_WAY 2
+#define WEFT__CHAN_GAVE_WAY 3 /* odd, as every leaf's (weft/future.h) */
 
 /* It finds its side's lock held: by another thread, in whose midst it would be. Is it to let others run first? Once an operation, so that each poll comes on; then it
  * waits for the lock. */

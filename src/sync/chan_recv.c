@@ -4,7 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the receivers, or given a turn
- *     weft__at == 2    not begun: it gave way to who held the lock
+ *     weft__at == 3    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue, passes its turn on, and settles at once.
  */
 #include "sync/chan.h"
@@ -309,6 +309,8 @@ static __attribute__((noinline)) weft_poll recv_slow(struct weft_recv *f, weft_c
 
 static __attribute__((noinline)) weft_poll recv_meets_another(struct weft_recv *f, weft_cx *cx)
 {
+    struct weft__chan *c = weft__chan_of(f->chan);
+    if (weft__bias_is_given(&c->senders.lock)) return recv_slow(f, cx);
     return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : recv_slow(f, cx);
 }
 

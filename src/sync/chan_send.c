@@ -4,7 +4,7 @@
  *
  *     weft__at == 0    not begun
  *     weft__at == 1    queued among the senders, or given a turn
- *     weft__at == 2    not begun: it gave way to who held the lock
+ *     weft__at == 3    not begun: it gave way to who held the lock
  * A waiting leaf: given up, it leaves the queue and settles at once. `msg` is NULL for a reserve: it takes the place and
  * puts nothing there.
  */
@@ -328,6 +328,8 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_send *f, weft_c
 
 static __attribute__((noinline)) weft_poll meets_another(struct weft_send *f, weft_cx *cx)
 {
+    struct weft__chan *c = weft__chan_of(f->chan);
+    if (weft__bias_is_given(&c->receivers.lock)) return poll_slow(f, cx);
     return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : poll_slow(f, cx);
 }
 

@@ -68,12 +68,24 @@ void weft__bias_give(struct weft__lock *lock, uint16_t number)
 #else
 /* The owner is in the midst of an operation, or was interrupted there. Doubled: 2 us more are burnt before others may run on this CPU, perhaps the owner. */
 #define PAUSES 100
+#define YIELDS 100 /* and then it sleeps: an owner of a lower real-time class gets no CPU from a yield */
+/* Not less, whatever signals come. */
+static void rest(int64_t ns)
+{
+    static _Atomic uint32_t never;
+    int64_t end = weft__clock_now() + ns;
+    while (weft__clock_now() < end)
+        (void)weft__futex_wait(&never, 0, end);
+}
+
 static void wait_on(unsigned round)
 {
     if (round < PAUSES) {
         cpu_pause();
-    } else {
+    } else if (round < PAUSES + YIELDS) {
         weft__thread_yield();
+    } else {
+        rest(INT64_C(50000));
     }
 }
 
@@ -81,8 +93,7 @@ static void wait_on(unsigned round)
  * interrupt: a millisecond is a barrier as well. */
 static void settle(void)
 {
-    static _Atomic uint32_t never;
-    (void)weft__futex_wait(&never, 0, weft__clock_now() + INT64_C(1000000));
+    rest(INT64_C(1000000));
 }
 #endif
 

@@ -70,6 +70,7 @@ static inline void weft__bias_init(struct weft__lock *lock, struct weft__bias_ro
 #define weft__bias_drop_own(lock, number, place)     ((void)(lock), (void)(number))
 #define weft__bias_drop(lock, number, place)         (model_unlock(&(lock)->word), (void)(number))
 #define weft__bias_give(lock, number)                ((void)(lock), (void)(number))
+#define weft__bias_is_given(lock)                    ((void)(lock), false)
 
 #else
 
@@ -98,7 +99,7 @@ static inline bool weft__bias_take_own(struct weft__lock *lock, uint16_t number,
         weft__lock_order_enter(lock);
         return true;
     }
-    store_relaxed(holds, NULL); /* relaxed: nothing was written; and what was before, the barrier has shown */
+    store_release(holds, NULL); /* [bias-hold] with take_back: nothing was written, but what the last drop told is told again */
     return false;
 }
 
@@ -118,6 +119,12 @@ static inline bool weft__bias_try_take_word(struct weft__lock *lock, unsigned pl
     /* relaxed: written under the word that is held */
     if (__builtin_expect(load_relaxed(&lock->owner) != 0, 0)) weft__bias_take_back(lock, place);
     return true;
+}
+
+/* Anyone: a hint. */
+static inline bool weft__bias_is_given(const struct weft__lock *lock)
+{
+    return load_relaxed(&lock->owner) != 0; /* relaxed: a hint */
 }
 
 /* True: it belonged to another, and was taken back. */

@@ -214,3 +214,61 @@ TEST(chan_lent_to_a_worker_that_is_alone)
     alone(&crew);
     crew_stop(&crew);
 }
+
+/* ---- begun anew each time ---- */
+
+typedef WEFT_CHAN(uint64_t) numbers;
+
+enum { FEW = 100, MANY_MORE = 20000, URGENT = 7 };
+
+/* So often in a row that the receiving side is lent to the worker. */
+static int uses_alone(numbers *chan)
+{
+    uint64_t v = 1;
+    for (int i = 0; i < 2000; i++) {
+        ASSERT_OK(weft_send(chan, &v));
+        ASSERT_EQ(weft_recv(chan, &v), 1);
+    }
+    return 0;
+}
+
+/* A merge begins its receives anew with each pull, and ends the one that lost: an owner that comes no more is no reason to leave a source out. */
+static int pulls_both(numbers *urgent, numbers *usual)
+{
+    struct weft_from from[2] = {weft_from(urgent), weft_from(usual)};
+    weft_source *of[2] = {&from[0].source, &from[1].source};
+    uint64_t late[2];
+    struct weft_merge both = weft_merge(of, 2, late);
+    int urgents = 0;
+    for (int i = 0; i < MANY_MORE && urgents < FEW; i++) {
+        uint64_t v = 0;
+        if (weft_pull(&both.source, &v) != 1) return -EIO;
+        urgents += v == URGENT;
+    }
+    return urgents;
+}
+
+static void serves_both(struct crew *crew)
+{
+    numbers *urgent;
+    numbers *usual;
+    uint64_t v = URGENT;
+    int r = 0;
+    (void)crew;
+    ASSERT_OK(weft_chan_new(1024, &urgent));
+    ASSERT_OK(weft_chan_new(MANY_MORE, &usual));
+    ASSERT_OK(weft_join(weft_go(uses_alone, urgent), &r));
+    for (int i = 0; i < FEW; i++)
+        ASSERT_OK(weft_try_send(urgent, &v));
+    v = 1;
+    for (int i = 0; i < MANY_MORE; i++)
+        ASSERT_OK(weft_try_send(usual, &v));
+    ASSERT_EQ(pulls_both(urgent, usual), FEW); /* by a thread, whom nothing is lent to */
+    weft_chan_free(urgent);
+    weft_chan_free(usual);
+}
+
+TEST(chan_lent_to_who_comes_no_more_is_served_in_a_merge)
+{
+    crew_each(serves_both);
+}
