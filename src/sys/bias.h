@@ -99,7 +99,8 @@ static inline bool weft__bias_take_own(struct weft__lock *lock, uint16_t number,
         weft__lock_order_enter(lock);
         return true;
     }
-    store_release(holds, NULL); /* [bias-hold] with take_back: nothing was written, but what the last drop told is told again */
+    /* relaxed: nothing was written, and what was before, the barrier has shown: the guess before this (try_take_own) was made before it */
+    store_relaxed(holds, NULL);
     return false;
 }
 
