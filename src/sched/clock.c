@@ -20,9 +20,9 @@ void weft__clock_init(struct weft__clock *clock, bool paused)
     store_relaxed(&clock->frozen, paused ? weft__clock_now() : WEFT__CLOCK_RUNS);
 }
 
-/* ---- wheels ---- */
-
-/* Each wheel is entered, also one that seems to be empty: so whoever arms there next does it, and reads the clock, behind our move of it. */
+/* ---- wheels ----
+ *
+ * Each is entered, also one that seems to be empty: so whoever arms there next does it, and reads the clock, behind our move of it. */
 
 /* The earliest deadline of all; INT64_MIN: one of them has something to do before that is known. */
 static int64_t earliest(struct weft_rt *rt)

@@ -12,13 +12,12 @@
 #include <string.h>
 
 #define TASKS 5
+#include "once.h"
 
 static struct weft__runq ring;
 static struct weft__runq thief_ring;
 static struct weft__overflow over;
 static struct weft__overflow thief_over;
-static struct weft_task tasks[TASKS];
-static unsigned taken[TASKS];
 
 /* ---- broken twins ---- */
 
@@ -33,22 +32,6 @@ static struct weft__overflow_array *take_without_lock(void)
 }
 
 /* ---- the test's own words ---- */
-
-static void got(struct weft_task *t)
-{
-    if (!t) return;
-    size_t i = (size_t)(t - tasks);
-    model_assert(i < TASKS);
-    model_assert(plain_read(&t->ext) == t);
-    model_assert(taken[i] == 0);
-    taken[i] = 1;
-}
-
-static struct weft_task *fresh(size_t i)
-{
-    plain_write(&tasks[i].ext, &tasks[i]);
-    return &tasks[i];
-}
 
 /* As a worker does: the ring, and when it is full, half of it goes out first. */
 static void push(size_t i)

@@ -28,10 +28,9 @@ static unsigned filtered; /* a set of threads: their membarriers fail */
 #include "sched/slot.c"
 
 #define TASKS 4
+#include "once.h"
 
 static struct weft__slot slot;
-static struct weft_task tasks[TASKS];
-static unsigned taken[TASKS];
 
 /* ---- broken twins ---- */
 
@@ -83,22 +82,6 @@ static struct weft_task *take(void)
 }
 
 /* ---- the test's own words ---- */
-
-static void got(struct weft_task *t)
-{
-    if (!t) return;
-    size_t i = (size_t)(t - tasks);
-    model_assert(i < TASKS);
-    model_assert(plain_read(&t->ext) == t);
-    model_assert(taken[i] == 0);
-    taken[i] = 1;
-}
-
-static struct weft_task *fresh(size_t i)
-{
-    plain_write(&tasks[i].ext, &tasks[i]);
-    return &tasks[i];
-}
 
 static void begin(bool shared)
 {
