@@ -14,6 +14,13 @@
  */
 #include "base/slab_dir.h"
 
+#include <stddef.h>
+
+/* Half of what a task costs that ends far from home was a look at its home's number, on a line that home writes with each block. */
+_Static_assert(offsetof(struct weft__slab, group) % WEFT__CACHE_LINE == 0 &&
+                   offsetof(struct weft__slab, group) > offsetof(struct weft__slab, freed_outside),
+               "what is constant lies on a line that nobody writes");
+
 /* Chunks of an adopted span that nobody has used; lies in the first of them. */
 struct weft__slab_rest {
     struct weft__slab_rest *next;

@@ -133,9 +133,6 @@ struct weft__slab {
     _Atomic uint64_t freed;               /* by this owner */
     _Atomic uint64_t batches_sent;        /* by this owner, to other homes */
     _Atomic uint64_t chunks;              /* made by this owner */
-    struct weft__slab_group *group;       /* constant */
-    struct weft__slab *next;              /* older slab of the group; constant */
-    uint32_t number;                      /* in the group; constant */
     uint32_t gathered;                    /* [owner] blocks in the bins */
     struct weft__slab_chunk *home_chunks; /* [owner] those whose home this is */
 
@@ -152,6 +149,11 @@ struct weft__slab {
     /* Anybody's. [slab-return] */
     WEFT__CACHE_ALIGNED struct weft__block *_Atomic returned[WEFT__SLAB_CLASSES];
     _Atomic uint64_t freed_outside; /* blocks of this home freed by threads that have no slab */
+
+    /* Constant, and read with each block that is freed far from home: not on a line that somebody writes. */
+    WEFT__CACHE_ALIGNED struct weft__slab_group *group;
+    struct weft__slab *next; /* older slab of the group */
+    uint32_t number;         /* in the group */
 };
 
 struct weft__slab_leaf {
