@@ -23,7 +23,7 @@ static inline bool weft__gate_enter(struct weft_rt *rt)
 {
     /* [rt-gate] with is_empty: it waits for us, or we see that it closes */
     fetch_add_acq_rel(&rt->gate, 1);
-    fence_seq_cst(); /* [rt-gate] with shut: store buffering, our count against its stage */
+    mb_after_rmw(); /* [rt-gate] with shut: store buffering, our count against its stage */
     if (load_relaxed(&rt->stage) == WEFT__OPEN) return true; /* relaxed: ordered by the fence */
     fetch_sub_release(&rt->gate, 1);                         /* [rt-gate] with is_empty */
     return false;
