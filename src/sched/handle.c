@@ -126,10 +126,22 @@ void weft__handle_drop(struct weft_task *task)
     if (next == WEFT__STATE_FREE) weft__task_free(task);
 }
 
+/* Most are detached in the same breath as they are spawned, and lie in this worker's slot. A read-modify-write would wait there until all
+ * that the spawn has written is in the cache. */
+static inline bool detach_newborn(struct weft_task *task)
+{
+    struct weft__worker *w = weft__here()->worker;
+    if (!w || !weft__slot_hold_if(&w->next, task)) return false;
+    bool done = weft__join_detach_newborn(task);
+    weft__slot_let_go(&w->next);
+    return done;
+}
+
 int weft_detach(weft_task *task)
 {
     if (!task) return -ECHILD;
     weft__handle_spend(task, "weft_detach");
+    if (detach_newborn(task)) return 0;
     enum weft__state_next next;
     uint64_t word = weft__state_look(task);
     /* Of most the end is still to come: there is nothing to tell, and nothing to free. */

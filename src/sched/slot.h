@@ -108,6 +108,15 @@ static inline struct weft_task *weft__slot_take(struct weft__slot *slot)
     return t;
 }
 
+/* Owner: true: t is in the slot, and no thief can have it before let_go. */
+static inline bool weft__slot_hold_if(struct weft__slot *slot, const struct weft_task *t)
+{
+    if (load_relaxed(&slot->task) != t) return false; /* relaxed: a guess */
+    if (weft__slot_hold(slot) && load_relaxed(&slot->task) == t) return true; /* relaxed: as in put */
+    weft__slot_let_go(slot);
+    return false;
+}
+
 /* Anyone: take the task away from its owner. Gives: the task; NULL also if the owner was quicker. About
  * 10 us, unless it is empty. */
 struct weft_task *weft__slot_steal(struct weft__slot *slot);

@@ -15,6 +15,7 @@
  *     COMPLETE   -> same       [join_poll, withdraw]  acquire load  READY
  *     JOINER     -> none       [withdraw]             relaxed RMW   LEFT: the child forgot it
  *     any        -> + DETACHED [detach]               acq_rel RMW   drops the handle's reference too
+ *     none       -> DETACHED   [detach_newborn]       release store the same, of a child that nobody can have met
  *     none       -> COMPLETE   [end]                  acq_rel RMW   that is all
  *     JOINER     -> TAKEN      [end]                  acquire RMW   claims the joiner
  *     TAKEN      -> COMPLETE   [end]                  acq_rel RMW   pushes the joiner
@@ -91,6 +92,19 @@ static inline bool weft__join_detach(struct weft_task *child, uint64_t *word, en
     if (!dropped) return false;
     bool last = (seen & WEFT__STATE_COMPLETE) && weft__state_references_of(seen) == 1;
     *next = last ? WEFT__STATE_FREE : WEFT__STATE_NOTHING;
+    return true;
+}
+
+/* The same of a child that has not begun, and that the caller keeps from everybody who could begin it. If the handle is the only reference,
+ * too, nobody else writes its word: who has never run has given no waker away. (A sweep may, by id; what it writes and this store
+ * overwrites is written by the next one, which comes as long as the child lives.) False, having done nothing, if it is another child. */
+static inline bool weft__join_detach_newborn(struct weft_task *child)
+{
+    uint64_t word = load_relaxed(&child->state); /* relaxed: it was written by this thread, or before the child came to it */
+    uint64_t said = word & (WEFT__STATE_FLAGS | WEFT__STATE_REFS) & ~WEFT__STATE_SPENT;
+    if (said != (WEFT__STATE_ALIVE | WEFT__STATE_SCHED | WEFT__STATE_REF)) return false;
+    if (load_relaxed(&child->polls) != 0) return false; /* relaxed: the same */
+    store_release(&child->state, (word | WEFT__STATE_DETACHED) - WEFT__STATE_REF); /* [slab-state] with walk: as init */
     return true;
 }
 

@@ -16,6 +16,7 @@ enum {
     THIEF_WAITS_FOR_NOBODY,   /* without a membarrier, before the owner has said that it knows */
     OWNER_LOOKS_FOR_NOBODY,   /* and takes by a store beside a thief */
     OWNER_SAYS_IT_AT_ONCE,    /* `shared` for a thief that goes away again */
+    OWNER_HOLDS_NOTHING,      /* and writes to a task that a thief may have */
 };
 
 static unsigned filtered; /* a set of threads: their membarriers fail */
@@ -154,6 +155,44 @@ static void shared(void)
     puts_and_takes();
 }
 
+static bool hold_if(struct weft_task *t)
+{
+    if (model_mutant == OWNER_HOLDS_NOTHING) return load_relaxed(&slot.task) == t;
+    return weft__slot_hold_if(&slot, t);
+}
+
+/* The owner writes to a task that is in the slot, as who detaches a newborn does. A thief sees all of it, or gets another. */
+static void changes(size_t i)
+{
+    if (!hold_if(&tasks[i])) return;
+    plain_write(&tasks[i].scope, 1);
+    plain_write(&tasks[i].ext, NULL);
+    plain_write(&tasks[i].ext, &tasks[i]);
+    if (model_mutant != OWNER_HOLDS_NOTHING) weft__slot_let_go(&slot);
+}
+
+static void changed_against_a_thief(void)
+{
+    begin(false);
+    model_thread(thief, NULL);
+    got(weft__slot_put(&slot, fresh(0)));
+    changes(0);
+    got(weft__slot_put(&slot, fresh(1)));
+    changes(1);
+    end(2);
+}
+
+static void changed_while_shared(void)
+{
+    begin(false);
+    filtered = ~0u;
+    model_thread(thief_comes_twice, NULL);
+    got(weft__slot_put(&slot, fresh(0)));
+    got(weft__slot_put(&slot, fresh(1)));
+    changes(1);
+    end(2);
+}
+
 /* The first call is answered by an error; what is stolen is stolen by the second, if the owner has seen it. */
 static void taken_away(void)
 {
@@ -197,11 +236,15 @@ static const struct model_case cases[] = {
     {.name = "slot: the membarrier is taken away", .run = taken_away, .preemptions = 3, .weaken = true},
     {.name = "slot: it is taken away between two thieves", .run = taken_away_between, .preemptions = 2},
     {.name = "slot: within reach, and not", .run = nobody_else_is_there, .unbounded = true},
+    {.name = "slot: a task is changed in it against a thief", .run = changed_against_a_thief, .unbounded = true, .weaken = true},
+    {.name = "slot: a task is changed in it while the membarrier is taken away", .run = changed_while_shared, .preemptions = 3},
     {.name = "mutant: a thief without a membarrier", .run = against_a_thief, .unbounded = true, .mutant = THIEF_WITHOUT_MEMBARRIER, .must_fail = true},
     {.name = "mutant: a thief does not look for the owner", .run = against_a_thief, .unbounded = true, .mutant = THIEF_LOOKS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: a thief does not count itself", .run = against_a_thief, .unbounded = true, .mutant = THIEF_LEAVES_NO_COUNT, .must_fail = true},
     {.name = "mutant: a thief does not wait for the owner's word", .run = taken_away, .preemptions = 3, .mutant = THIEF_WAITS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: the owner does not look for thieves", .run = against_a_thief, .unbounded = true, .mutant = OWNER_LOOKS_FOR_NOBODY, .must_fail = true},
+    {.name = "mutant: the owner changes a task that it does not hold", .run = changed_against_a_thief, .unbounded = true, .mutant = OWNER_HOLDS_NOTHING, .must_fail = true},
+    {.name = "mutant: a task is changed, a thief without a membarrier", .run = changed_against_a_thief, .unbounded = true, .mutant = THIEF_WITHOUT_MEMBARRIER, .must_fail = true},
     {.name = "mutant: the owner gives its word to a thief that leaves", .run = taken_away_between, .preemptions = 3, .mutant = OWNER_SAYS_IT_AT_ONCE, .must_fail = true},
 };
 

@@ -35,6 +35,27 @@ TEST(slot_put_hands_the_occupant_to_its_caller)
     ASSERT_NULL(weft__slot_take(&slot));
 }
 
+TEST(slot_is_held_for_the_task_that_is_in_it)
+{
+    struct weft__slot slot;
+
+    weft__slot_init(&slot, false);
+    ASSERT(!weft__slot_hold_if(&slot, &a));
+    ASSERT_NULL(weft__slot_put(&slot, &a));
+    ASSERT(!weft__slot_hold_if(&slot, &b));
+    ASSERT(weft__slot_within_reach(&slot));
+    ASSERT(weft__slot_hold_if(&slot, &a));
+    ASSERT(!weft__slot_within_reach(&slot));
+    ASSERT_NULL(weft__slot_steal(&slot));
+    weft__slot_let_go(&slot);
+    ASSERT_PTR(weft__slot_steal(&slot), &a);
+    weft__slot_init(&slot, true);
+    ASSERT_NULL(weft__slot_put(&slot, &a));
+    ASSERT(!weft__slot_hold_if(&slot, &a)); /* all use read-modify-writes */
+    ASSERT(weft__slot_within_reach(&slot));
+    ASSERT_PTR(weft__slot_take(&slot), &a);
+}
+
 TEST(slot_can_be_stolen_from_once)
 {
     struct weft__slot slot;

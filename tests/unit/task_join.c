@@ -145,6 +145,34 @@ TEST(join_detach_between_taken_and_complete_leaves_it_to_the_completer)
     ASSERT_EQ(ending_alone(&child), WEFT__STATE_FREE);
 }
 
+TEST(join_detach_of_a_newborn)
+{
+    struct weft_task child = child_with_handle();
+
+    ASSERT(weft__join_detach_newborn(&child));
+    ASSERT_EQ(weft__state_references(&child), 0);
+    ASSERT(weft__state_look(&child) & WEFT__STATE_DETACHED);
+    ASSERT(ending_complete(&child).free);
+}
+
+/* Who has run may have given wakers away, and who is referred to or was cancelled others have met. */
+TEST(join_detach_of_no_newborn)
+{
+    struct weft_task begun = child_with_handle();
+    struct weft_task shared = child_with_handle();
+    struct weft_task cancelled = child_with_handle();
+
+    store_relaxed(&begun.polls, 1);
+    ASSERT_OK(weft__state_ref(&shared));
+    ASSERT_EQ(weft__state_cancel(&cancelled), WEFT__STATE_NOTHING);
+    struct weft_task *children[] = {&begun, &shared, &cancelled};
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t before = weft__state_look(children[i]);
+        ASSERT(!weft__join_detach_newborn(children[i]));
+        ASSERT_EQ(weft__state_look(children[i]), before);
+    }
+}
+
 TEST(join_detach_leaves_a_watcher_waiting)
 {
     struct weft_task child = child_with_handle();
