@@ -18,6 +18,18 @@
 #define WEFT__RUNQ_CAP 256
 #endif
 
+/* Tasks that a worker takes from a long ring into its hand, beside the one that it runs; with `next` and what guards them one cache line. Doubled: two lines, and a
+ * thief finds as many fewer. */
+#ifndef WEFT__HAND
+#define WEFT__HAND 6
+#endif
+
+/* And how long that ring is at least. Halved: a burst of long tasks, of which each worker should have its share, stays with one by 6 of 32; doubled: shorter rings pay
+ * a read-modify-write for each task. */
+#ifndef WEFT__HAND_LEAST
+#define WEFT__HAND_LEAST 64
+#endif
+
 /* Tasks of one overflow array; with its header 1 KiB. Doubled: a thief that takes an array whole takes twice the work from its neighbour. */
 #ifndef WEFT__OVERFLOW_BATCH
 #define WEFT__OVERFLOW_BATCH 126

@@ -188,14 +188,25 @@ static bool may_rob(const struct weft__worker *victim)
     return weft__leave_stands(&victim->leave, &victim->counts.polls);
 }
 
+/* What its owner keeps before its ring: by a thief with leave. */
+static struct weft__haul haul_from_slot(struct weft__worker *w, struct weft__worker *victim)
+{
+    struct weft_task *got[WEFT__SLOT_MOST];
+    uint32_t count = weft__slot_steal(&victim->next, got);
+    for (uint32_t i = 1; i < count; i++) weft__worker_push_back(w, got[i]);
+    return (struct weft__haul){.run = count ? got[0] : NULL, .count = count};
+}
+
 static struct weft__haul haul_from(struct weft__worker *w, struct weft__worker *victim, bool rob)
 {
-    struct weft__haul haul = weft__runq_steal_half(&victim->ring, &w->ring, rob);
+    struct weft__haul haul = {0};
+    if (rob && weft__slot_hand(&victim->next) > 0) haul = haul_from_slot(w, victim); /* the oldest that it has */
+    if (haul.run) return haul;
+    haul = weft__runq_steal_half(&victim->ring, &w->ring, rob);
     haul.count += (uint32_t)weft__overflow_take_half(&w->over, &victim->over);
     if (!haul.run) haul.run = weft__overflow_refill(&w->over, &w->ring).run;
     if (haul.run || !rob) return haul;
-    struct weft_task *next = weft__slot_steal(&victim->next);
-    return (struct weft__haul){.run = next, .count = next != NULL};
+    return haul_from_slot(w, victim);
 }
 
 static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, bool is_deaf)

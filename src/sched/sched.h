@@ -202,7 +202,7 @@ static inline struct weft_rt *weft__rt_of(const struct weft_task *task)
 /* Anyone: about how many tasks wait at a worker, beside the one that it polls. */
 static inline uint64_t weft__worker_queued(struct weft__worker *w)
 {
-    return !weft__slot_empty(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
+    return !weft__slot_empty(&w->next) + weft__slot_hand(&w->next) + weft__runq_length(&w->ring) + weft__overflow_count(&w->over);
 }
 
 /* Anyone: the same of those that a thief with leave could get. */

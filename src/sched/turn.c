@@ -55,7 +55,7 @@ static void turn_begins(struct weft_rt *rt)
 
 static void turn_ends(struct weft__worker *w)
 {
-    bool more = !weft__slot_empty(&w->next) || weft__runq_length(&w->ring) > 0 || weft__overflow_count(&w->over) > 0;
+    bool more = weft__worker_queued(w) > 0;
     if (more || weft__worker_keeps_waiting(w)) weft__rt_signal(w->rt);
     struct weft__trace *trace = &w->rt->monitor.trace;
     if (trace->next_at != WEFT__NEVER) weft__trace_line(trace, w->rt, 0, weft__clock_now()); /* there is no monitor */

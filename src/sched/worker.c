@@ -12,7 +12,8 @@
  * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
  * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
- * The read-modify-write that takes a task from the ring is the fence before the look for sleepers that counts (idle.h); behind the slot, which is emptied by a
+ * Of a long ring it takes some at once, into its hand (slot.h), and runs one after the other: they are its oldest, so the order is the ring's.
+ * The read-modify-write that takes tasks from the ring is the fence before the look for sleepers that counts (idle.h); behind the slot, which is emptied by a
  * store, the look has one of its own.
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
  */
@@ -206,7 +207,8 @@ static __attribute__((noinline)) struct weft_task *look_elsewhere(struct weft__w
     return behind;
 }
 
-/* Behind the read-modify-write that took the task: the look for sleepers that counts. A lone task is not offered. */
+/* Behind the read-modify-write that took the task: the look for sleepers that counts. (Behind one of the hand it is a hint: the next that counts is as many polls
+ * away, at most, as the hand has tasks.) A lone task is not offered. */
 static inline struct weft_task *taken(struct weft__worker *w, struct weft_task *task)
 {
     if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true);
@@ -219,34 +221,60 @@ static inline struct weft_task *taken_from_slot(struct weft__worker *w, struct w
     return task;
 }
 
+_Static_assert(WEFT__HAND_LEAST >= 1 + WEFT__HAND + 2, "what is left is enough to be offered");
+
+static __attribute__((noinline)) struct weft_task *deal(struct weft__worker *w)
+{
+    struct weft_task *got[1 + WEFT__HAND];
+    uint32_t count = weft__runq_take_many(&w->ring, 1 + WEFT__HAND, got);
+    if (count == 0) return NULL;
+    weft__slot_deal(&w->next, got + 1, count - 1);
+    return got[0];
+}
+
+/* The oldest of its hand, or of its ring. */
+static inline struct weft_task *take_oldest(struct weft__worker *w)
+{
+    struct weft_task *task = weft__slot_play(&w->next);
+    if (task) return task;
+    if (weft__runq_holds(&w->ring, WEFT__HAND_LEAST) && weft__slot_may_deal(&w->next)) return deal(w);
+    return weft__runq_take_oldest(&w->ring);
+}
+
 /* Somebody waits for a child that has not begun: the newest, unless it has, or the oldest is due. */
 static __attribute__((noinline)) struct weft_task *take_diving(struct weft__worker *w)
 {
     if (w->oldest_due) {
         w->oldest_due = false;
         w->dive = 0;
-        return weft__runq_take_oldest(&w->ring);
+        return take_oldest(w);
     }
     struct weft_task *task = weft__runq_take_newest(&w->ring);
     w->dive--;
-    if (!task || load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
+    if (!task) return weft__slot_play(&w->next);
+    if (load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
     w->dive = 0;
     weft__worker_push_back(w, task);
-    return weft__runq_take_oldest(&w->ring);
+    return take_oldest(w);
+}
+
+static inline bool others_wait(struct weft__worker *w)
+{
+    return weft__slot_has_hand(&w->next) || weft__runq_holds(&w->ring, 1);
 }
 
 /* From slot or ring. */
 static inline struct weft_task *take_queued(struct weft__worker *w)
 {
     struct weft_task *task;
-    if (w->next_streak < NEXT_STREAK_MAX || !weft__runq_holds(&w->ring, 1)) {
+    if (w->next_streak < NEXT_STREAK_MAX || !others_wait(w)) {
         task = weft__slot_take(&w->next);
         if (task) {
             w->next_streak++;
             return taken_from_slot(w, task);
         }
     }
-    task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : weft__runq_take_oldest(&w->ring);
+    task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : take_oldest(w);
     if (!task) return NULL;
     w->next_streak = 0;
     return taken(w, task);

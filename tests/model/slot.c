@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The `next` slot, proven: whatever is put there comes out once and whole, by put, take or steal; with a membarrier, without one,
- * and with one that is taken away.
+ * The slot, proven: whatever is put into `next` or dealt to the hand comes out once and whole, by put, take, play or steal; with a
+ * membarrier, without one, and with one that is taken away. A hand of one: the places know nothing of each other.
  */
+#define WEFT__HAND 1
+
 #include "sched/slot.h"
 
 #include <errno.h>
@@ -35,36 +37,39 @@ static struct weft__slot slot;
 
 /* ---- broken twins ---- */
 
-static struct weft_task *steal_twin(void)
+static uint32_t steal_twin(struct weft_task **into)
 {
     if (model_mutant == THIEF_WAITS_FOR_NOBODY) {
         fetch_or_relaxed(&slot.thieves, WEFT__SLOT_FOR_GOOD);
-        return take_from_owner(&slot);
+        return take_all(&slot, into);
     }
     if (model_mutant == THIEF_LEAVES_NO_COUNT) {
-        return has_leave(&slot) ? take_from_owner(&slot) : NULL;
+        return has_leave(&slot) ? take_all(&slot, into) : 0;
     }
     fetch_add_relaxed(&slot.thieves, 1);
     (void)weft__membarrier();
-    struct weft_task *t = take_from_owner(&slot);
+    uint32_t count = take_all(&slot, into);
     fetch_sub_release(&slot.thieves, 1);
-    return t;
+    return count;
 }
 
-static struct weft_task *steal(void)
+static void steal(void)
 {
+    struct weft_task *stolen[WEFT__SLOT_MOST];
     bool twin = model_mutant == THIEF_WAITS_FOR_NOBODY || model_mutant == THIEF_LEAVES_NO_COUNT ||
                 model_mutant == THIEF_LOOKS_FOR_NOBODY;
-    return twin ? steal_twin() : weft__slot_steal(&slot);
+    uint32_t count = twin ? steal_twin(stolen) : weft__slot_steal(&slot, stolen);
+    for (uint32_t i = 0; i < count; i++)
+        got(stolen[i]);
 }
 
-static struct weft_task *take_blindly(void)
+static struct weft_task *take_blindly(struct weft_task *_Atomic *place)
 {
-    struct weft_task *t = load_relaxed(&slot.task);
+    struct weft_task *t = load_relaxed(place);
     if (!t) return NULL;
     (void)weft__slot_hold(&slot);
-    t = load_relaxed(&slot.task);
-    store_relaxed(&slot.task, NULL);
+    t = load_relaxed(place);
+    store_relaxed(place, NULL);
     weft__slot_let_go(&slot);
     return t;
 }
@@ -77,9 +82,22 @@ static struct weft_task *take_and_say_it(void)
 
 static struct weft_task *take(void)
 {
-    if (model_mutant == OWNER_LOOKS_FOR_NOBODY) return take_blindly();
+    if (model_mutant == OWNER_LOOKS_FOR_NOBODY) return take_blindly(&slot.task);
     if (model_mutant == OWNER_SAYS_IT_AT_ONCE) return take_and_say_it();
     return weft__slot_take(&slot);
+}
+
+static struct weft_task *play(void)
+{
+    if (model_mutant != OWNER_LOOKS_FOR_NOBODY) return weft__slot_play(&slot);
+    slot.at = slot.end;
+    return take_blindly(&slot.hand[0]);
+}
+
+static void deal(size_t i)
+{
+    struct weft_task *t = fresh(i);
+    weft__slot_deal(&slot, &t, 1);
 }
 
 /* ---- the test's own words ---- */
@@ -95,6 +113,7 @@ static void end(size_t count)
 {
     model_join();
     got(weft__slot_take(&slot));
+    got(weft__slot_play(&slot));
     for (size_t i = 0; i < count; i++)
         model_assert(taken[i] == 1);
     model_assert((load_relaxed(&slot.thieves) & ~WEFT__SLOT_FOR_GOOD) == 0);
@@ -104,7 +123,7 @@ static void end(size_t count)
 static void thief(void *arg)
 {
     (void)arg;
-    got(steal());
+    steal();
 }
 
 static void thief_comes_twice(void *arg)
@@ -131,6 +150,48 @@ static void takes_twice(void)
     got(weft__slot_put(&slot, fresh(1)));
     got(take());
     end(2);
+}
+
+static void deals_and_plays(void)
+{
+    deal(0);
+    got(play());
+    deal(1);
+    got(weft__slot_put(&slot, fresh(2)));
+    got(play());
+    end(3);
+}
+
+static void hand_against_a_thief(void)
+{
+    begin(false);
+    model_thread(thief, NULL);
+    deals_and_plays();
+}
+
+static void hand_against_two_thieves(void)
+{
+    begin(false);
+    model_thread(thief, NULL);
+    model_thread(thief, NULL);
+    deal(0);
+    got(play());
+    deal(1);
+    got(play());
+    end(2);
+}
+
+/* What was dealt before is played, or stolen once the owner has given its word. */
+static void hand_taken_away(void)
+{
+    begin(false);
+    filtered = ~0u;
+    deal(0);
+    model_thread(thief_comes_twice, NULL);
+    got(weft__slot_put(&slot, fresh(1)));
+    got(weft__slot_put(&slot, fresh(2)));
+    got(play());
+    end(3);
 }
 
 static void against_a_thief(void)
@@ -219,12 +280,12 @@ static void nobody_else_is_there(void)
     got(weft__slot_put(&slot, fresh(0)));
     model_assert(weft__slot_within_reach(&slot));
     filtered = ~0u;
-    got(steal());
+    steal();
     model_assert(taken[0] == 0);
     model_assert(!weft__slot_within_reach(&slot));
     got(weft__slot_put(&slot, fresh(1)));
     model_assert(weft__slot_within_reach(&slot));
-    got(steal());
+    steal();
     model_assert(taken[1] == 1);
     end(2);
 }
@@ -236,11 +297,17 @@ static const struct model_case cases[] = {
     {.name = "slot: the membarrier is taken away", .run = taken_away, .preemptions = 3, .weaken = true},
     {.name = "slot: it is taken away between two thieves", .run = taken_away_between, .preemptions = 2},
     {.name = "slot: within reach, and not", .run = nobody_else_is_there, .unbounded = true},
+    {.name = "slot: a hand against a thief", .run = hand_against_a_thief, .unbounded = true, .weaken = true},
+    {.name = "slot: a hand against two thieves", .run = hand_against_two_thieves, .preemptions = 2},
+    {.name = "slot: a hand while the membarrier is taken away", .run = hand_taken_away, .preemptions = 3},
     {.name = "slot: a task is changed in it against a thief", .run = changed_against_a_thief, .unbounded = true, .weaken = true},
     {.name = "slot: a task is changed in it while the membarrier is taken away", .run = changed_while_shared, .preemptions = 3},
     {.name = "mutant: a thief without a membarrier", .run = against_a_thief, .unbounded = true, .mutant = THIEF_WITHOUT_MEMBARRIER, .must_fail = true},
     {.name = "mutant: a thief does not look for the owner", .run = against_a_thief, .unbounded = true, .mutant = THIEF_LOOKS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: a thief does not count itself", .run = against_a_thief, .unbounded = true, .mutant = THIEF_LEAVES_NO_COUNT, .must_fail = true},
+    {.name = "mutant: a hand, a thief without a membarrier", .run = hand_against_a_thief, .unbounded = true, .mutant = THIEF_WITHOUT_MEMBARRIER, .must_fail = true},
+    {.name = "mutant: a hand, a thief does not look for the owner", .run = hand_against_a_thief, .unbounded = true, .mutant = THIEF_LOOKS_FOR_NOBODY, .must_fail = true},
+    {.name = "mutant: a hand, the owner does not look for thieves", .run = hand_against_a_thief, .unbounded = true, .mutant = OWNER_LOOKS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: a thief does not wait for the owner's word", .run = taken_away, .preemptions = 3, .mutant = THIEF_WAITS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: the owner does not look for thieves", .run = against_a_thief, .unbounded = true, .mutant = OWNER_LOOKS_FOR_NOBODY, .must_fail = true},
     {.name = "mutant: the owner changes a task that it does not hold", .run = changed_against_a_thief, .unbounded = true, .mutant = OWNER_HOLDS_NOTHING, .must_fail = true},

@@ -83,7 +83,8 @@ static void thief(void *arg)
     struct weft_task *task = NULL;
     (void)arg;
     while (!task && !load_acquire(&poll_ends)) {
-        if (may_rob()) task = weft__slot_steal(&slot);
+        struct weft_task *got[WEFT__SLOT_MOST];
+        if (may_rob() && weft__slot_steal(&slot, got)) task = got[0];
         if (task) break;
         sleep_until_woken(searching);
         searching = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The worker's loop, proven as it is: weft__worker_main takes, offers, searches, re-scans, parks,
- * is woken, polls and leaves, with the library's own queues, at a ring of 4. Every task is polled
+ * is woken, polls and leaves, with the library's own queues, at a ring of 4, of which a hand is dealt when it is full. Every task is polled
  * once, whole; no worker sleeps upon one; all leave when the runtime stops, and give their rights
  * back.
  *
@@ -16,6 +16,8 @@
  * alone (its stack, its signal stack, its timers) is left out.
  */
 #define WEFT__RUNQ_CAP       4
+#define WEFT__HAND           1
+#define WEFT__HAND_LEAST     4
 #define WEFT__OVERFLOW_BATCH 2
 #define weft__alloc          model_alloc
 #define weft__free           model_free
@@ -245,7 +247,7 @@ void weft__thread_yield(void) { unreached(); }
 /* ---- ports ---- */
 
 #define WORKERS_MAX 2
-#define TASKS       4
+#define TASKS       5
 
 static _Atomic uint32_t edges[WORKERS_MAX]; /* 1: something that nobody has fetched. The kernel's locks order it all */
 static struct weft__port ports[WORKERS_MAX];
@@ -531,9 +533,9 @@ static void pinned_then_anybodys(void)
 
 /* Worker 1 polls job 0, which pushes three more and ends; then job 1, which lasts until another of
  * them has begun: worker 0, whatever it is doing, has to come and take it. */
-static void a_backlog_is_shared(void)
+static void backlog_of(unsigned count)
 {
-    begin(2, 4);
+    begin(2, count);
     (void)job_new(0, 0);
     for (unsigned i = 1; i < goal; i++)
         (void)job_new(i, i == 1 ? 3 : 0);
@@ -542,6 +544,17 @@ static void a_backlog_is_shared(void)
     model_thread(worker_runs, &workers[0]);
     model_thread(worker_runs, &workers[1]);
     end();
+}
+
+static void a_backlog_is_shared(void)
+{
+    backlog_of(4);
+}
+
+/* Job 2 is in the hand behind job 1: it is one of the others that has to come. */
+static void behind_a_hand(void)
+{
+    backlog_of(5);
 }
 
 static void stopped(void)
@@ -633,6 +646,8 @@ static const struct model_case cases[] = {
     {.name = "worker: a long pinned task, then anybody's", .run = pinned_then_anybodys, AT_RANDOM},
     {.name = "worker: a backlog is shared", .run = a_backlog_is_shared, .preemptions = 1},
     {.name = "worker: a backlog is shared, at random", .run = a_backlog_is_shared, AT_RANDOM},
+    {.name = "worker: a backlog behind a hand is shared", .run = behind_a_hand, .preemptions = 1},
+    {.name = "worker: a backlog behind a hand is shared, at random", .run = behind_a_hand, AT_RANDOM},
     {.name = "worker: two are stopped", .run = two_stopped, .preemptions = 1},
     {.name = "worker: two are stopped, at random",
      .run = two_stopped,

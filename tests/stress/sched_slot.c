@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The `next` slot under thieves: each task put comes out exactly once, of put, take or steal.
+ * The slot under thieves: each task that is put or dealt comes out exactly once, of put, take, play or steal.
  */
 #include "base/assert.h"
 #include "sched/slot.h"
@@ -34,11 +34,41 @@ static void take(struct weft_task *t)
 static void *thief_main(void *arg)
 {
     while (!load_acquire(&over)) { /* [over] with the owner's end */
-        struct weft_task *t = weft__slot_steal(&slot);
-        take(t);
-        if (!t) sched_yield();
+        struct weft_task *got[WEFT__SLOT_MOST];
+        uint32_t count = weft__slot_steal(&slot, got);
+        for (uint32_t i = 0; i < count; i++) take(got[i]);
+        if (count == 0) sched_yield();
     }
     return arg;
+}
+
+static struct weft_task *made(uint64_t i)
+{
+    items[i].word = ~i;
+    return &items[i].task;
+}
+
+/* As who detaches a newborn does: what a thief gets is whole. */
+static void change(struct weft_task *t)
+{
+    struct item *item = (struct item *)t;
+
+    if (!weft__slot_hold_if(&slot, t)) return;
+    item->word = 0;
+    item->word = ~(uint64_t)(item - items);
+    weft__slot_let_go(&slot);
+}
+
+/* Returns how many were dealt. */
+static uint32_t deal(uint64_t from, uint64_t left, uint64_t random)
+{
+    struct weft_task *tasks[WEFT__HAND];
+    uint32_t count = (uint32_t)(random >> 40) % (WEFT__HAND + 1);
+
+    if (count > left) count = (uint32_t)left;
+    for (uint32_t i = 0; i < count; i++) tasks[i] = made(from + i);
+    weft__slot_deal(&slot, tasks, count);
+    return count;
 }
 
 static void each_task_once(bool shared)
@@ -53,14 +83,18 @@ static void each_task_once(bool shared)
     for (int i = 0; i < THIEVES; i++) {
         ASSERT_OK(pthread_create(&thieves[i], NULL, thief_main, NULL));
     }
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count;) {
         random = random * 6364136223846793005 + 1442695040888963407;
-        items[i].word = ~i;
-        take(weft__slot_put(&slot, &items[i].task));
+        struct weft_task *t = made(i++);
+        take(weft__slot_put(&slot, t));
+        if (random >> 61 == 1) change(t);
         if (random >> 62 == 0) take(weft__slot_take(&slot));
+        if (random >> 62 == 1) take(weft__slot_play(&slot));
         if (random >> 54 == 0) sched_yield(); /* on one core the thieves get their turn here */
+        if (!weft__slot_has_hand(&slot) && weft__slot_may_deal(&slot)) i += deal(i, count - i, random);
     }
     take(weft__slot_take(&slot));
+    for (struct weft_task *t; (t = weft__slot_play(&slot));) take(t);
     store_release(&over, true); /* [over] with the thieves' loop */
     for (int i = 0; i < THIEVES; i++) ASSERT_OK(pthread_join(thieves[i], NULL));
     for (uint64_t i = 0; i < count; i++) weft_assert(items[i].seen == 1);

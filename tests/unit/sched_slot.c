@@ -11,6 +11,16 @@
 static struct weft_task a;
 static struct weft_task b;
 
+/* Of a slot that has one task at most. */
+static struct weft_task *steal(struct weft__slot *slot)
+{
+    struct weft_task *got[WEFT__SLOT_MOST];
+    uint32_t count = weft__slot_steal(slot, got);
+
+    ASSERT_LE(count, 1);
+    return count ? got[0] : NULL;
+}
+
 TEST(slot_gives_back_what_was_put)
 {
     struct weft__slot slot;
@@ -46,9 +56,9 @@ TEST(slot_is_held_for_the_task_that_is_in_it)
     ASSERT(weft__slot_within_reach(&slot));
     ASSERT(weft__slot_hold_if(&slot, &a));
     ASSERT(!weft__slot_within_reach(&slot));
-    ASSERT_NULL(weft__slot_steal(&slot));
+    ASSERT_NULL(steal(&slot));
     weft__slot_let_go(&slot);
-    ASSERT_PTR(weft__slot_steal(&slot), &a);
+    ASSERT_PTR(steal(&slot), &a);
     weft__slot_init(&slot, true);
     ASSERT_NULL(weft__slot_put(&slot, &a));
     ASSERT(!weft__slot_hold_if(&slot, &a)); /* all use read-modify-writes */
@@ -61,13 +71,92 @@ TEST(slot_can_be_stolen_from_once)
     struct weft__slot slot;
 
     weft__slot_init(&slot, false);
-    ASSERT_NULL(weft__slot_steal(&slot));
+    ASSERT_NULL(steal(&slot));
     ASSERT_NULL(weft__slot_put(&slot, &a));
-    ASSERT_PTR(weft__slot_steal(&slot), &a);
-    ASSERT_NULL(weft__slot_steal(&slot));
+    ASSERT_PTR(steal(&slot), &a);
+    ASSERT_NULL(steal(&slot));
     ASSERT_NULL(weft__slot_take(&slot));
     ASSERT_NULL(weft__slot_put(&slot, &b)); /* a thief leaves it as good as empty */
     ASSERT_PTR(weft__slot_take(&slot), &b);
+}
+
+static struct weft_task hand[WEFT__HAND];
+
+static void deal(struct weft__slot *slot, uint32_t count)
+{
+    struct weft_task *tasks[WEFT__HAND];
+
+    for (uint32_t i = 0; i < count; i++) tasks[i] = &hand[i];
+    weft__slot_deal(slot, tasks, count);
+}
+
+TEST(slot_hand_is_played_in_its_order)
+{
+    struct weft__slot slot;
+
+    weft__slot_init(&slot, false);
+    ASSERT(weft__slot_may_deal(&slot));
+    for (uint32_t count = 0; count <= WEFT__HAND; count++) {
+        ASSERT(!weft__slot_has_hand(&slot));
+        ASSERT_NULL(weft__slot_play(&slot));
+        deal(&slot, count);
+        for (uint32_t i = 0; i < count; i++) {
+            ASSERT(weft__slot_has_hand(&slot));
+            ASSERT_EQ(weft__slot_hand(&slot), count - i);
+            ASSERT_PTR(weft__slot_play(&slot), &hand[i]);
+        }
+        ASSERT_EQ(weft__slot_hand(&slot), 0);
+    }
+}
+
+TEST(slot_next_and_hand_do_not_mix)
+{
+    struct weft__slot slot;
+
+    weft__slot_init(&slot, false);
+    deal(&slot, 2);
+    ASSERT(weft__slot_empty(&slot));
+    ASSERT_NULL(weft__slot_take(&slot));
+    ASSERT_NULL(weft__slot_put(&slot, &a));
+    ASSERT_EQ(weft__slot_hand(&slot), 2);
+    ASSERT_EQ(weft__slot_within_reach(&slot), 3);
+    ASSERT_PTR(weft__slot_play(&slot), &hand[0]);
+    ASSERT_PTR(weft__slot_take(&slot), &a);
+    ASSERT_PTR(weft__slot_play(&slot), &hand[1]);
+}
+
+/* A thief gets what is left of the hand, oldest first, and `next` behind it; the owner finds it played. */
+TEST(slot_is_stolen_whole)
+{
+    struct weft__slot slot;
+    struct weft_task *got[WEFT__SLOT_MOST];
+
+    weft__slot_init(&slot, false);
+    deal(&slot, 3);
+    ASSERT_NULL(weft__slot_put(&slot, &a));
+    ASSERT_PTR(weft__slot_play(&slot), &hand[0]);
+    ASSERT_EQ(weft__slot_steal(&slot, got), 3);
+    ASSERT_PTR(got[0], &hand[1]);
+    ASSERT_PTR(got[1], &hand[2]);
+    ASSERT_PTR(got[2], &a);
+    ASSERT_EQ(weft__slot_within_reach(&slot), 0); /* though the owner has not seen it yet */
+    ASSERT_EQ(weft__slot_steal(&slot, got), 0);
+    ASSERT(weft__slot_has_hand(&slot));
+    ASSERT_NULL(weft__slot_play(&slot));
+    ASSERT(!weft__slot_has_hand(&slot));
+    deal(&slot, WEFT__HAND);
+    ASSERT_NULL(weft__slot_put(&slot, &b));
+    ASSERT_EQ(weft__slot_steal(&slot, got), WEFT__SLOT_MOST);
+    ASSERT_PTR(got[WEFT__HAND], &b);
+}
+
+TEST(slot_shared_is_dealt_nothing)
+{
+    struct weft__slot slot;
+
+    weft__slot_init(&slot, true);
+    ASSERT(!weft__slot_may_deal(&slot));
+    ASSERT_NULL(weft__slot_play(&slot));
 }
 
 TEST(slot_shared_is_used_as_any_other)
@@ -79,7 +168,7 @@ TEST(slot_shared_is_used_as_any_other)
     ASSERT_NULL(weft__slot_put(&slot, &a));
     ASSERT(weft__slot_within_reach(&slot));
     ASSERT_PTR(weft__slot_put(&slot, &b), &a);
-    ASSERT_PTR(weft__slot_steal(&slot), &b);
+    ASSERT_PTR(steal(&slot), &b);
     ASSERT(!weft__slot_within_reach(&slot));
     ASSERT_NULL(weft__slot_put(&slot, &a));
     ASSERT_PTR(weft__slot_take(&slot), &a);
@@ -95,13 +184,13 @@ TEST(slot_is_shared_once_the_owner_knows)
     ASSERT_NULL(weft__slot_put(&slot, &a));
     weft__fault_arm(WEFT__FAULT_MEMBARRIER, 1, UINT32_MAX, -EPERM);
     ASSERT(weft__slot_within_reach(&slot));
-    ASSERT_NULL(weft__slot_steal(&slot));
+    ASSERT_NULL(steal(&slot));
     ASSERT(!weft__slot_within_reach(&slot));
     ASSERT(!weft__slot_empty(&slot));
     ASSERT_PTR(weft__slot_take(&slot), &a);
     ASSERT_NULL(weft__slot_put(&slot, &b));
     ASSERT(weft__slot_within_reach(&slot));
-    ASSERT_PTR(weft__slot_steal(&slot), &b);
+    ASSERT_PTR(steal(&slot), &b);
     weft__fault_reset();
 }
 #endif

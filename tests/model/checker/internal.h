@@ -19,7 +19,7 @@
 #include "model_atomic.h"
 
 /* Bounds of one execution. Each is reported by name when it is reached; doubled, an execution costs more memory, and nothing else breaks, except: */
-#define LOCS_MAX     96             /* distinct addresses: at most 64 * LOC_WORDS */
+#define LOCS_MAX     128            /* distinct addresses: at most 64 * LOC_WORDS */
 #define LOC_WORDS    2
 #define STORES_MAX   96             /* stores to one address: times KEY_GAP must fit a code */
 #define VIEWS_MAX    2048           /* stores that carry a view */
