@@ -91,6 +91,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     weft__worker_stretch(w);
     w->budget = rt->opts.budget;
     w->task_hooks = rt->task_hooks;
+    w->deals = rt->worker_count == 1 || weft__monitor_watches(rt);
     weft__keeper_init(w);
     w->deaf_ns = 100000;
     weft__slot_init(&w->next, !has_membarrier);

@@ -77,7 +77,7 @@ struct weft__gait {
 
 struct weft__worker {
     /* -- the owner, and thieves through their own doors -- */
-    struct weft__slot next;         /* the task to run next */
+    struct weft__slot next;         /* the task to run next, and its hand */
     struct weft__runq ring;
     struct weft__overflow over;
     struct weft__park park;
@@ -110,6 +110,7 @@ struct weft__worker {
     uint32_t dived;                 /* ticks since the ring's oldest last had to be taken */
     bool oldest_due;                /* it has to be, at the next take from the ring that would be of its newest */
     uint32_t inline_ticks;          /* fairness ticks that passed inside of joins since the loop's own last one */
+    bool deals;                     /* constant: it may have a hand: the monitor sees when it is stuck, or nobody else could take it */
     bool task_hooks;                /* constant: on_task_spawn or on_task_end is there; on a line that every spawn and end has loaded */
     char *stack_lo;                 /* where an inlined child may begin: from here on, */
     size_t stack_room;              /* for so many bytes; 0: nowhere */

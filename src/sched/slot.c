@@ -7,9 +7,7 @@
 struct weft_task *weft__slot_swap_shared(struct weft__slot *slot, struct weft_task *_Atomic *place, struct weft_task *t)
 {
     weft__slot_let_go(slot);
-    /* relaxed: hold has seen it, or it waits for the next one that does */
-    if (load_relaxed(&slot->thieves) & WEFT__SLOT_FOR_GOOD)
-        store_release(&slot->shared, true); /* [slot-shared] with steal: all that we did by stores */
+    (void)weft__slot_is_shared(slot);
     /* [slot] with steal: *t. No acquire: what comes out was put by this thread. */
     return exchange_release(place, t);
 }
@@ -17,7 +15,7 @@ struct weft_task *weft__slot_swap_shared(struct weft__slot *slot, struct weft_ta
 /* A thief that counts itself, before it touches the task: may it? */
 static bool has_leave(struct weft__slot *slot)
 {
-    if (load_acquire(&slot->shared)) return true; /* [slot-shared] with swap_shared */
+    if (load_acquire(&slot->shared)) return true; /* [slot-shared] with is_shared */
     if (weft__membarrier() < 0) {                 /* [slot-sb] with hold: it sees our count, or we see it */
         fetch_or_relaxed(&slot->thieves, WEFT__SLOT_FOR_GOOD); /* relaxed: the owner's answer orders it */
         return false;

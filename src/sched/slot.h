@@ -26,8 +26,9 @@
  *
  * WITHOUT MEMBARRIER  The slot is *shared*: all use read-modify-writes, for good. So it is from the start
  * where the kernel has none. Where it is taken away later (a filter), the first thief leaves FOR_GOOD in the
- * count, and the owner says `shared` when it has seen that. Thieves wait for it (within_reach), so what
- * lies in the slot behind the poll that is stuck at that moment stays there; behind all later ones it is theirs.
+ * count, and the owner says `shared` when it has seen that: at a put or take that finds a task, before it deals,
+ * and at its tick. Thieves wait for it (within_reach), so what lies in the slot behind a poll that is stuck
+ * before that stays there; behind all later ones it is theirs.
  *
  * A take is no StoreLoad barrier: who looks for sleepers behind it needs a fence of its own
  * (weft__worker_offer, which is told so).
@@ -146,16 +147,18 @@ static inline struct weft_task *weft__slot_play(struct weft__slot *slot)
     return NULL;
 }
 
-/* Owner: may it deal itself a hand, instead of taking one task after the other? */
-static inline bool weft__slot_may_deal(struct weft__slot *slot)
+/* Owner, not at the slot: has a thief left its word? Then it has ours from now on. */
+static inline bool weft__slot_is_shared(struct weft__slot *slot)
 {
-    return !load_relaxed(&slot->shared); /* relaxed: our own */
+    if (__builtin_expect(!(load_relaxed(&slot->thieves) & WEFT__SLOT_FOR_GOOD), 1)) return false; /* relaxed: what is missed is seen at the next look */
+    store_release(&slot->shared, true); /* [slot-shared] with steal: all that we did by stores */
+    return true;
 }
 
 /* Owner, whose hand is empty: these, oldest first, WEFT__HAND at most. Takes: all of them. */
 static inline void weft__slot_deal(struct weft__slot *slot, struct weft_task *const *tasks, uint32_t count)
 {
-    weft_dassert(!weft__slot_has_hand(slot) && count <= WEFT__HAND);
+    weft_dassert(!weft__slot_has_hand(slot) && count <= WEFT__HAND && !load_relaxed(&slot->shared)); /* relaxed: our own */
     for (uint32_t i = 0; i < count; i++) store_release(&slot->hand[i], tasks[i]); /* [slot] with steal: the task */
     slot->at = 0;
     slot->end = (uint8_t)count;

@@ -12,7 +12,7 @@
  * still is not, so the monitor gives leave to rob it: `word` is its poll count plus one. The leave
  * stands while the count does, so the poll's end takes it back by itself, for nothing: the victim
  * neither knows of it nor looks at it. A count never comes again, so a leave is never good for
- * another poll. A thief may read the count a moment late, and take one task more than it should.
+ * another poll. A thief may read the count a moment late, and take what it should not, once.
  *
  * A leave is work that was pushed, and travels as such: the monitor stores it, fences, looks for a
  * sleeper and wakes it (weft__idle_submit); a sleeper's re-scan looks for leaves too. So whoever
@@ -48,7 +48,7 @@ struct weft__look {
     uint64_t polls;  /* ended so far */
     uint64_t turns;  /* of its shard */
     uint64_t
-        queued; /* tasks in its `next`, ring and arrays, and one more if a timer of its is due, or an fd has something */
+        queued; /* tasks in its `next`, hand, ring and arrays, and one more if a timer of its is due, or an fd has something */
 };
 
 /* Between two looks at one worker: is there somebody to help? */

@@ -12,7 +12,8 @@
  * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
  * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
- * Of a long ring it takes some at once, into its hand (slot.h), and runs one after the other: they are its oldest, so the order is the ring's.
+ * Of a long ring it takes some at once, into its hand (slot.h), and runs one after the other: they are its oldest, so the order is the ring's, and they go before a
+ * dive, too. Not where nobody would see that it is stuck with them.
  * The read-modify-write that takes tasks from the ring is the fence before the look for sleepers that counts (idle.h); behind the slot, which is emptied by a
  * store, the look has one of its own.
  * Threads: the owner, but for push from outside. Locks: none held while a task runs.
@@ -163,6 +164,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
         w->oldest_due = true; /* and not only `dive` cleared: whoever is taken before it may dive again */
         w->next_streak = NEXT_STREAK_MAX;
     }
+    (void)weft__slot_is_shared(&w->next);
     weft__shard_turn(w->shard, w->index);
     weft__worker_judge_gait(w);
     weft__worker_judge_crowd(w);
@@ -232,12 +234,10 @@ static __attribute__((noinline)) struct weft_task *deal(struct weft__worker *w)
     return got[0];
 }
 
-/* The oldest of its hand, or of its ring. */
-static inline struct weft_task *take_oldest(struct weft__worker *w)
+/* Its hand is empty. */
+static inline struct weft_task *take_from_ring(struct weft__worker *w)
 {
-    struct weft_task *task = weft__slot_play(&w->next);
-    if (task) return task;
-    if (weft__runq_holds(&w->ring, WEFT__HAND_LEAST) && weft__slot_may_deal(&w->next)) return deal(w);
+    if (weft__runq_holds(&w->ring, WEFT__HAND_LEAST) && w->deals && !weft__slot_is_shared(&w->next)) return deal(w);
     return weft__runq_take_oldest(&w->ring);
 }
 
@@ -247,15 +247,14 @@ static __attribute__((noinline)) struct weft_task *take_diving(struct weft__work
     if (w->oldest_due) {
         w->oldest_due = false;
         w->dive = 0;
-        return take_oldest(w);
+        return weft__runq_take_oldest(&w->ring);
     }
     struct weft_task *task = weft__runq_take_newest(&w->ring);
     w->dive--;
-    if (!task) return weft__slot_play(&w->next);
-    if (load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
+    if (!task || load_relaxed(&task->polls) == 0) return task; /* relaxed: the taker holds the right to poll */
     w->dive = 0;
     weft__worker_push_back(w, task);
-    return take_oldest(w);
+    return weft__runq_take_oldest(&w->ring);
 }
 
 static inline bool others_wait(struct weft__worker *w)
@@ -274,7 +273,8 @@ static inline struct weft_task *take_queued(struct weft__worker *w)
             return taken_from_slot(w, task);
         }
     }
-    task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : take_oldest(w);
+    task = weft__slot_play(&w->next);
+    if (!task) task = __builtin_expect(w->dive > 0, 0) ? take_diving(w) : take_from_ring(w);
     if (!task) return NULL;
     w->next_streak = 0;
     return taken(w, task);

@@ -100,11 +100,13 @@ static inline bool weft__join_detach(struct weft_task *child, uint64_t *word, en
  * overwrites is written by the next one, which comes as long as the child lives.) False, having done nothing, if it is another child. */
 static inline bool weft__join_detach_newborn(struct weft_task *child)
 {
-    uint64_t word = load_relaxed(&child->state); /* relaxed: it was written by this thread, or before the child came to it */
+    /* [state-ref] with unref: who had a reference and dropped it is through with the child; ours hands that on to its end */
+    uint64_t word = load_acquire(&child->state);
     uint64_t said = word & (WEFT__STATE_FLAGS | WEFT__STATE_REFS) & ~WEFT__STATE_SPENT;
     if (said != (WEFT__STATE_ALIVE | WEFT__STATE_SCHED | WEFT__STATE_REF)) return false;
-    if (load_relaxed(&child->polls) != 0) return false; /* relaxed: the same */
-    store_release(&child->state, (word | WEFT__STATE_DETACHED) - WEFT__STATE_REF); /* [slab-state] with walk: as init */
+    if (load_relaxed(&child->polls) != 0) return false; /* relaxed: this thread could poll it */
+    /* [slab-state] with walk: as init; [state-ref] with end */
+    store_release(&child->state, (word | WEFT__STATE_DETACHED) - WEFT__STATE_REF);
     return true;
 }
 

@@ -45,7 +45,8 @@
  * the poll sees what the waker wrote. After it, or beside a begin_poll that saw nothing: end_poll
  * finds NOTIFIED, acquires it, and there is another poll. On an idle task: the claimer's push
  * reaches the poller. All later writes of the word up to the task's end are read-modify-writes, so
- * they continue the release sequence of every claim.
+ * they continue the release sequence of every claim. (One store is there before the first poll, when nobody can claim: join.h's
+ * detach_newborn.)
  *
  * Pairs: [slab-state] init -> walk, find: the header, for who comes without a queue.
  *        [state-wake] claim, cancel -> begin_poll, end_poll: what was written before the wake.

@@ -144,51 +144,6 @@ TEST(monitor_the_membarrier_is_taken_away)
 }
 #endif
 
-/* ---- in the hand -------------------------------------------------------------------------------------- */
-
-#define LONG_RING 200 /* more than WEFT__HAND_LEAST, and no spill */
-
-struct one_of_many {
-    WEFT_FRAME(int);
-    bool spins;
-};
-static weft_async(one_of_many)
-{
-    weft_begin;
-    if (f->spins) spin_until_ran(LONG_RING - 1);
-    fetch_add_release(&ran, 1);
-    weft_end;
-}
-
-/* One of them spins until all others have run; those that its worker took from the ring together with it are among them. */
-static int spawns_a_long_ring(uint32_t spinner)
-{
-    weft_task *tasks[LONG_RING];
-    store_relaxed(&ran, 0);
-    for (uint32_t i = 0; i < LONG_RING; i++) tasks[i] = weft_spawn(one_of_many, .spins = i == spinner);
-    for (uint32_t i = LONG_RING; i-- > 0;) {
-        int r = weft_wait(tasks[i]);
-        if (r < 0) return r;
-        (void)weft_detach(tasks[i]);
-    }
-    return 0;
-}
-
-static void hands(struct crew *crew)
-{
-    int got;
-    (void)crew;
-    for (uint32_t spinner = 0; spinner < 2 * WEFT__SLOT_MOST; spinner++) {
-        ASSERT_OK(weft_join(weft_go(spawns_a_long_ring, spinner), &got));
-        ASSERT_EQ(got, 0);
-    }
-}
-
-TEST(monitor_a_hand_behind_a_poll_that_spins)
-{
-    each_size(hands);
-}
-
 /* ---- woken, and alone ----------------------------------------------------------------------------------- */
 
 static weft_waker waiter_waker; /* written before waiter_waits */

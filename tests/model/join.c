@@ -18,7 +18,7 @@ static unsigned joiner_polls;
 
 /* ---- broken twins ---- */
 
-enum { HONEST, COMPLETE_FIRST, WAITS_ON_TAKEN, LEAVES_AT_ONCE, CLAIM_TRUSTS_A_LOAD, TOUCHES_AFTER_COMPLETE, ENDS_BY_ADDITION };
+enum { HONEST, COMPLETE_FIRST, WAITS_ON_TAKEN, LEAVES_AT_ONCE, CLAIM_TRUSTS_A_LOAD, TOUCHES_AFTER_COMPLETE, ENDS_BY_ADDITION, DETACH_LOOKS_RELAXED };
 
 /* Takes the joiner's waker, if there is one, and completes before or after; claims it when told to. */
 static struct weft_waker taken(void)
@@ -336,6 +336,72 @@ static void detached_from_birth(void)
     model_join();
 }
 
+/* The child is queued when it is detached: whoever polls it meets it behind that, by a queue. */
+static _Atomic int queued;
+
+static void child_ends_from_queue(void *arg)
+{
+    while (!load_acquire(&queued)) model_yield(); /* [queued] with detacher */
+    child_ends(arg);
+}
+
+static void detach_newborn(void)
+{
+    bool newborn = model_mutant == DETACH_LOOKS_RELAXED ? false : weft__join_detach_newborn(child);
+    if (model_mutant == DETACH_LOOKS_RELAXED) {
+        uint64_t word = load_relaxed(&child->state);
+        newborn = weft__state_references_of(word) == 1;
+        if (newborn) store_release(&child->state, (word | WEFT__STATE_DETACHED) - WEFT__STATE_REF);
+    }
+    if (!newborn) handle_is_dropped(NULL);
+    store_release(&queued, 1); /* [queued] with the poller */
+}
+
+static void newborn_has(uint32_t references, void (*poller)(void *))
+{
+    child = model_alloc(sizeof(*child));
+    store_relaxed(&child->polls, 0);
+    plain_write(&child->scope, 0);
+    store_relaxed(&queued, 0);
+    weft__state_init(child, references);
+    model_thread(poller, NULL);
+}
+
+static void newborn_detached_beside_a_holder(void)
+{
+    newborn_has(2, child_ends_from_queue);
+    model_thread(holder_lets_go, NULL);
+    detach_newborn();
+    model_join();
+}
+
+/* What a sweep writes and the detach overwrites is for the next sweep to say; nobody is told to push the child, and nobody is told to free it twice. */
+static void sweep_newborn(void *arg)
+{
+    (void)arg;
+    model_assert(weft__state_cancel_id(child, 0) == WEFT__STATE_NOTHING);
+}
+
+static void child_is_buried_from_queue(void *arg)
+{
+    (void)arg;
+    while (!load_acquire(&queued)) model_yield(); /* [queued] with detacher */
+    (void)weft__state_begin_poll(child);
+    uint64_t word = weft__join_ending(child);
+    model_assert(weft__state_references_of(word) == 0 && (word & WEFT__STATE_DETACHED));
+    weft__state_end_free(child, word);
+}
+
+static void newborn_detached_beside_a_sweep(void)
+{
+    newborn_has(1, child_is_buried_from_queue);
+    model_thread(sweep_newborn, NULL);
+    detach_newborn();
+    model_join();
+    model_assert(weft__state_generation(child) == 1);
+    model_free(child); /* a sweep knows blocks that are free: they stay mapped */
+}
+
 /* A second holder looks whether the child is finished and reads the result then; the handle is dropped. */
 static void watcher(void *arg)
 {
@@ -363,6 +429,10 @@ static const struct model_case cases[] = {
     {.name = "join: the child is run by its joiner", .run = child_run_by_its_joiner, .unbounded = true},
     {.name = "join: the child is run by its joiner, beside a holder", .run = child_run_beside_a_holder, .unbounded = true, .weaken = true},
     {.name = "join: detached from birth", .run = detached_from_birth, .unbounded = true, .weaken = true},
+    {.name = "join: a newborn is detached beside a holder", .run = newborn_detached_beside_a_holder, .unbounded = true, .weaken = true},
+    {.name = "join: a newborn is detached beside a sweep", .run = newborn_detached_beside_a_sweep, .unbounded = true},
+    {.name = "mutant: a newborn is detached by a look that acquires nothing", .run = newborn_detached_beside_a_holder, .unbounded = true,
+     .mutant = DETACH_LOOKS_RELAXED, .must_fail = true},
     {.name = "join: another holder looks", .run = finished_seen_by_another, .unbounded = true, .weaken = true},
     {.name = "mutant: complete before the joiner is claimed", .run = join_polled_for_another_reason, .preemptions = 3, .mutant = COMPLETE_FIRST,
      .must_fail = true},
@@ -378,6 +448,7 @@ static const struct model_case cases[] = {
 
 static const struct model_spare spare[] = {
     {"task/state.h", "store_release(&task->state, word)", "for those who walk the registry without having met a queue: model_slab has that store"},
+    {"task/join.h", "store_release(&child->state, (word |", "the same; a queue publishes it to the poller"},
     {NULL, NULL, NULL},
 };
 

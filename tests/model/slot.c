@@ -105,6 +105,8 @@ static void deal(size_t i)
 static void begin(bool shared)
 {
     memset(taken, 0, sizeof(taken));
+    for (size_t i = 0; i < TASKS; i++)
+        plain_write(&tasks[i].ext, NULL);
     filtered = 0;
     weft__slot_init(&slot, shared);
 }
@@ -192,6 +194,23 @@ static void hand_taken_away(void)
     got(weft__slot_put(&slot, fresh(2)));
     got(play());
     end(3);
+}
+
+/* An owner that finds nothing in its slot says it as well. */
+static void hand_dealt_when_asked(void)
+{
+    begin(false);
+    filtered = ~0u;
+    model_thread(thief_comes_twice, NULL);
+    if (!weft__slot_is_shared(&slot)) deal(0);
+    got(weft__slot_put(&slot, fresh(1)));
+    (void)weft__slot_is_shared(&slot);
+    got(play());
+    bool dealt = plain_read(&tasks[0].ext) == &tasks[0];
+    model_join();
+    got(weft__slot_take(&slot));
+    got(weft__slot_play(&slot));
+    model_assert(taken[0] == dealt && taken[1] == 1);
 }
 
 static void against_a_thief(void)
@@ -300,6 +319,7 @@ static const struct model_case cases[] = {
     {.name = "slot: a hand against a thief", .run = hand_against_a_thief, .unbounded = true, .weaken = true},
     {.name = "slot: a hand against two thieves", .run = hand_against_two_thieves, .preemptions = 2},
     {.name = "slot: a hand while the membarrier is taken away", .run = hand_taken_away, .preemptions = 3},
+    {.name = "slot: a hand, of who asks whether it is shared", .run = hand_dealt_when_asked, .preemptions = 3, .weaken = true},
     {.name = "slot: a task is changed in it against a thief", .run = changed_against_a_thief, .unbounded = true, .weaken = true},
     {.name = "slot: a task is changed in it while the membarrier is taken away", .run = changed_while_shared, .preemptions = 3},
     {.name = "mutant: a thief without a membarrier", .run = against_a_thief, .unbounded = true, .mutant = THIEF_WITHOUT_MEMBARRIER, .must_fail = true},

@@ -91,7 +91,7 @@ static void each_task_once(bool shared)
         if (random >> 62 == 0) take(weft__slot_take(&slot));
         if (random >> 62 == 1) take(weft__slot_play(&slot));
         if (random >> 54 == 0) sched_yield(); /* on one core the thieves get their turn here */
-        if (!weft__slot_has_hand(&slot) && weft__slot_may_deal(&slot)) i += deal(i, count - i, random);
+        if (!weft__slot_has_hand(&slot) && !weft__slot_is_shared(&slot)) i += deal(i, count - i, random);
     }
     take(weft__slot_take(&slot));
     for (struct weft_task *t; (t = weft__slot_play(&slot));) take(t);

@@ -95,7 +95,7 @@ TEST(slot_hand_is_played_in_its_order)
     struct weft__slot slot;
 
     weft__slot_init(&slot, false);
-    ASSERT(weft__slot_may_deal(&slot));
+    ASSERT(!weft__slot_is_shared(&slot));
     for (uint32_t count = 0; count <= WEFT__HAND; count++) {
         ASSERT(!weft__slot_has_hand(&slot));
         ASSERT_NULL(weft__slot_play(&slot));
@@ -150,13 +150,22 @@ TEST(slot_is_stolen_whole)
     ASSERT_PTR(got[WEFT__HAND], &b);
 }
 
-TEST(slot_shared_is_dealt_nothing)
+/* An owner whose slot is empty learns it, too, before it deals or at its tick. */
+TEST(slot_is_shared_when_a_thief_has_left_its_word)
 {
     struct weft__slot slot;
 
     weft__slot_init(&slot, true);
-    ASSERT(!weft__slot_may_deal(&slot));
-    ASSERT_NULL(weft__slot_play(&slot));
+    ASSERT(weft__slot_is_shared(&slot));
+    weft__slot_init(&slot, false);
+    ASSERT(!weft__slot_is_shared(&slot));
+    deal(&slot, 2);
+    (void)fetch_or_relaxed(&slot.thieves, WEFT__SLOT_FOR_GOOD); /* relaxed: one thread */
+    ASSERT_EQ(weft__slot_within_reach(&slot), 0);
+    ASSERT(weft__slot_is_shared(&slot));
+    ASSERT_EQ(weft__slot_within_reach(&slot), 2);
+    ASSERT_PTR(weft__slot_play(&slot), &hand[0]);
+    ASSERT_PTR(weft__slot_play(&slot), &hand[1]);
 }
 
 TEST(slot_shared_is_used_as_any_other)
