@@ -58,8 +58,8 @@ static void sides_init(struct weft__chan *c)
     weft__waitlist_init(&c->receivers);
     weft__waitlist_init(&c->senders);
     weft__lock_init(&c->senders.lock, WEFT__RANK_CHAN);
-    weft__bias_init(&c->receivers.lock, &c->send_row);
-    weft__bias_init(&c->senders.lock, &c->recv_row);
+    weft__bias_begin(&c->receivers.lock, WEFT__BIAS_LENT_BITS, &c->send_row);
+    weft__bias_begin(&c->senders.lock, WEFT__BIAS_LENT_BITS, &c->recv_row);
     weft__link_init(&c->ends);
     store_relaxed(&c->tail, 0); /* relaxed, both: not shared yet */
     store_relaxed(&c->head, 0);
@@ -185,15 +185,6 @@ void weft__chan_unlock_both(struct weft__chan *c, struct weft__wake_chain *chain
     weft__chan_unlock_send(c);
     weft__chan_unlock_recv(c);
     weft__wake_chain_push(chain, &weft__sched);
-}
-
-void weft__chan_count_row(struct weft__lock *lock, struct weft__bias_row *row, unsigned lent,
-                          uint16_t me)
-{
-    if (weft__bias_row_goes_on(row, me)) return;
-    if (row->last == me) weft__bias_give(lock, me);
-    row->last = me;
-    row->left = (uint16_t)(WEFT__CHAN_ROW << lent);
 }
 
 bool weft__chan_at_end(struct weft__chan *c)

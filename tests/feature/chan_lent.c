@@ -190,18 +190,18 @@ static void alone(struct crew *crew)
     weft_task *tx, *rx;
     int r;
 
-    w = (struct world){.msg_bytes = 8, .each = WEFT__CHAN_ROW * 4};
+    w = (struct world){.msg_bytes = 8, .each = 4 << WEFT__BIAS_LENT_BITS};
     ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, 256, &w.chan));
     tx = weft_spawn(sends, 0);
     rx = weft_spawn(receives, 0);
     ASSERT_OK(weft_join(tx, &r));
     struct weft__chan *c = weft__chan_of(w.chan);
-    ASSERT_EQ(c->send_lent, 0);
+    ASSERT_EQ(c->receivers.lock.bits, WEFT__BIAS_LENT_BITS);
     ASSERT_OK(weft_chan_close(w.chan));
     ASSERT_OK(weft_join(rx, &r));
     ASSERT_EQ(w.received[0], w.each);
-    ASSERT_EQ(c->send_lent, 1);
-    ASSERT_EQ(c->recv_lent, 1);
+    ASSERT_EQ(c->receivers.lock.bits, WEFT__BIAS_LENT_BITS + 1);
+    ASSERT_EQ(c->senders.lock.bits, WEFT__BIAS_LENT_BITS + 1);
     weft_chan_free(w.chan);
 }
 
