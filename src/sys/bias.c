@@ -160,3 +160,18 @@ void weft__bias_number_free(uint8_t number)
     uint64_t bit = UINT64_C(1) << (number % WORD_BITS);
     (void)fetch_and_release(&taken[number / WORD_BITS], ~bit); /* [bias-number] with number_new */
 }
+
+/* By a thread that is alone. */
+static bool is_inside(unsigned number)
+{
+    for (unsigned place = 0; place < WEFT__BIAS_PLACES; place++)
+        if (load_relaxed(&weft__bias_records[number].holds[place]))
+            return true; /* relaxed: alone */
+    return false;
+}
+
+void weft__bias_forget(void)
+{
+    for (unsigned number = 1; number < WEFT__BIAS_NUMBERS; number++)
+        if (!is_inside(number)) weft__bias_number_free((uint8_t)number);
+}

@@ -24,7 +24,8 @@
  *             the door that it comes by; several threads may be it, one after another, with an order of their own. One that favours nobody has one door.
  *
  * NUMBERS  A worker has a number as long as its runtime lives; who has none, 0, is never lent anything. A number may be given to another worker later, which then owns
- * what the first one owned: all that the first did happens before.
+ * what the first one owned: all that the first did happens before. In the child of a fork no worker is left, and all numbers are free again, but for those of workers that were
+ * inside a lock at that moment: that is held for ever, as any that was held by its word.
  *
  * THE PRICE is the other's: 14 us, and an interrupt for each CPU that runs one of our threads. So a lock is given to who took it often in a row, and each time that it was taken
  * back the next row has to be twice as long: what is paid is in proportion to what was done meanwhile.
@@ -127,6 +128,9 @@ uint8_t weft__bias_number_new(void);
 
 /* It takes no locks any more. 0 is nothing. */
 void weft__bias_number_free(uint8_t number);
+
+/* In the child of a fork, whose one thread has no number: there are no workers any more. */
+void weft__bias_forget(void);
 
 #if defined(WEFT_MODEL) && !defined(WEFT_MODEL_REAL_BIAS)
 

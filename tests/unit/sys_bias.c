@@ -41,6 +41,27 @@ TEST(bias_numbers_are_different_and_come_back)
         weft__bias_number_free((uint8_t)i);
 }
 
+/* As in the child of a fork: whoever was inside a lock stays there. */
+TEST(bias_forgets_numbers_but_for_those_inside)
+{
+    struct weft__lock lock;
+    uint32_t row;
+
+    weft__lock_init(&lock, WEFT__RANK_NONE);
+    weft__bias_begin(&lock, 0, &row);
+    for (unsigned i = 1; i < WEFT__BIAS_NUMBERS; i++)
+        ASSERT(weft__bias_number_new());
+    store_relaxed(&lock.owner, 2); /* relaxed: one thread */
+    ASSERT(weft__bias_try_take_lent(&lock, 2, 1));
+    weft__bias_forget();
+    ASSERT_EQ(weft__bias_number_new(), 1);
+    ASSERT_EQ(weft__bias_number_new(), 3);
+    weft__bias_drop_lent(&lock, 2, 1);
+    weft__bias_forget();
+    for (unsigned i = 1; i < WEFT__BIAS_NUMBERS; i++)
+        ASSERT_EQ(weft__bias_number_new(), i);
+}
+
 /* ---- lent ---- */
 
 /* What a lent lock guards. */
