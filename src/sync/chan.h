@@ -22,6 +22,7 @@
  *
  * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes
  * takes it back, at the price of microseconds (it does not give way first: a wait that is begun anew each time, in a weft_merge or a select, would do so for ever); each time that happens the next row has to be twice as long.
+ * Who just looks (weft_chan_len, weft_chan_is_closed) takes no lock: it would take a side from its owner for a number.
  *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
@@ -45,7 +46,7 @@
  *
  * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
  * after. The locks are taken and dropped by bias.h alone, so waitlist's functions that take or drop one themselves are not used.
- * Pairs: [chan-tail], [chan-head].
+ * Pairs: [chan-tail], [chan-head], [chan-closed].
  * Rejected: a ring of slots with a number each (one read-modify-write a side as well, but a receiver can come to a place
  * that is claimed and not yet written, and must spin; permits and closing need a second word); one lock for
  * both sides (both cores write its line for every message); handing a message to a waiter (lost with it, or given back out
@@ -73,6 +74,7 @@ struct weft__chan {
     uint32_t slots;         /* places of the ring, or of a block                     [constant] */
     uint8_t kind;           /* enum weft_chan_kind                                   [constant] */
     uint8_t freed;          /* 1: the last sender that has a turn takes it down    [both sides] */
+    _Atomic uint8_t closed; /* 1: `gate` says so      [sending side writes; chan-closed] */
     uint32_t came;          /* receivers that came to wait so far                [sending side] */
     uint32_t reserved;      /* places that permits have                          [sending side] */
     uint32_t turns;         /* places of senders whose turn it is                [sending side] */
