@@ -141,7 +141,7 @@ struct weft__here {
     struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
     uint32_t
         met; /* times that a task of this thread met another thread at a lock that both use all the time */
-    uint16_t number; /* that worker's, by which locks can belong to it; 0: none (sys/bias.h) */
+    uint8_t number; /* that worker's, by which locks can belong to it; 0: none (sys/bias.h) */
     struct weft__keeper *keeper;    /* that worker's; NULL: none */
     struct weft__keeper *own_keeper; /* of the thread itself, while it waits for something with timers; NULL: none */
     struct weft_task *task;         /* whose poll runs; NULL: none */

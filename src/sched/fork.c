@@ -23,6 +23,7 @@
 #include "sched/pool.h"
 #include "sched/sched.h"
 
+#include "sys/bias.h"
 #include "sys/fork.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
@@ -92,6 +93,7 @@ static void begin_child(void)
     weft__signals_forget();
     weft__watchers_forget(); /* before anybody waits: its locks may be held by threads that are not here */
     weft__orphan_here();
+    weft__bias_forget(); /* behind it: this thread has no number any more */
 }
 
 /* ---- the list ---- */

@@ -21,8 +21,7 @@ int weft__wheels_new(struct weft_rt *rt)
     if (!rt->wheels) return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         weft__wheel_init(&rt->wheels[i], weft__clock_read(&rt->clock));
-    uint32_t favoured = weft__biased_can_favour() ? rt->worker_count : 0;
-    for (uint32_t i = 0; i < favoured; i++)
+    for (uint32_t i = 0; i < rt->worker_count; i++)
         weft__wheel_favour(&rt->wheels[i]);
     return 0;
 }

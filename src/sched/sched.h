@@ -98,7 +98,7 @@ struct weft__worker {
     struct weft__shard *shard;      /* that it drives; constant; NULL: the record for threads outside */
     struct weft__keeper keeper;     /* constant: where its polls arm timers */
     uint32_t index;                 /* constant */
-    uint16_t number;                /* constant: by which locks can belong to it (sys/bias.h) */
+    uint8_t number;                 /* constant: by which locks can belong to it (sys/bias.h) */
     uint32_t tick_max;              /* constant: as in the options */
     uint32_t budget;                /* constant: as in the options */
     struct weft__stretch stretch;         /* until it looks elsewhere again */

@@ -22,6 +22,7 @@
  *
  * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes
  * takes it back, at the price of microseconds (it does not give way first: a wait that is begun anew each time, in a weft_merge or a select, would do so for ever); each time that happens the next row has to be twice as long.
+ * Who just looks (weft_chan_len, weft_chan_is_closed) takes no lock: it would take a side from its owner for a number.
  *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:
@@ -45,7 +46,7 @@
  *
  * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
  * after. The locks are taken and dropped by bias.h alone, so waitlist's functions that take or drop one themselves are not used.
- * Pairs: [chan-tail], [chan-head].
+ * Pairs: [chan-tail], [chan-head], [chan-closed].
  * Rejected: a ring of slots with a number each (one read-modify-write a side as well, but a receiver can come to a place
  * that is claimed and not yet written, and must spin; permits and closing need a second word); one lock for
  * both sides (both cores write its line for every message); handing a message to a waiter (lost with it, or given back out
@@ -73,8 +74,7 @@ struct weft__chan {
     uint32_t slots;         /* places of the ring, or of a block                     [constant] */
     uint8_t kind;           /* enum weft_chan_kind                                   [constant] */
     uint8_t freed;          /* 1: the last sender that has a turn takes it down    [both sides] */
-    uint8_t send_lent;      /* times that it was taken back from its owner       [sending side] */
-    uint8_t recv_lent;      /* the same                                        [receiving side] */
+    _Atomic uint8_t closed; /* 1: `gate` says so      [sending side writes; chan-closed] */
     uint32_t came;          /* receivers that came to wait so far                [sending side] */
     uint32_t reserved;      /* places that permits have                          [sending side] */
     uint32_t turns;         /* places of senders whose turn it is                [sending side] */
@@ -91,7 +91,7 @@ struct weft__chan {
     uint32_t
         tail_left; /* places from behind the run to the ring's, or block's end [sending side] */
     uint32_t room; /* places that are free for certain, without the run    [sending side] */
-    struct weft__bias_row send_row; /* who took its lock last                      [sending side] */
+    uint32_t send_row; /* sends in a row that are left until the side is lent      [sending side] */
 
     /* the receiving side: its lock is that of the senders that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist senders;
@@ -100,7 +100,7 @@ struct weft__chan {
     uint32_t head_run;     /* so many may go ahead                               [receiving side] */
     uint32_t head_left;    /* places from behind the run to the end              [receiving side] */
     uint32_t tail_seen;    /* the tail as it was last looked at: its low half    [receiving side] */
-    struct weft__bias_row recv_row; /* who took its lock last                    [receiving side] */
+    uint32_t recv_row;     /* receives in a row that are left until it is lent   [receiving side] */
 };
 
 _Static_assert(sizeof(struct weft__chan) <= 192, "an idle channel is small");
@@ -119,16 +119,8 @@ static inline uint32_t weft__chan_slot_bytes(const struct weft__chan *c)
 /* Where an owner writes down that it holds the side (sys/bias.h). */
 enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
 
-/* A side is given to a worker that took its lock so often in a row, times two for each time that it was taken back. Doubled: short bursts cost a read-modify-write an
- * operation for twice as long; halved: a side that goes from worker to worker costs 14 us for 128 operations, at first. */
-#define WEFT__CHAN_ROW 256
-
-/* Doubling ends here: 32,768 in a row. Once more: a side that changes hands now and then is nobody's for 0.5 ms each time; once less: one that does so all the time costs a
- * tenth more. */
-#define WEFT__CHAN_LENT_MAX 7
-
 #if defined(WEFT_MODEL)
-#define weft__chan_me()       ((uint16_t)0)
+#define weft__chan_me()       ((uint8_t)0)
 #define weft__chan_met(times) ((void)(times))
 #else
 #define weft__chan_me() (weft__here()->number)
@@ -142,10 +134,8 @@ enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
 
 static inline void weft__chan_lock_send(struct weft__chan *c)
 {
-    if (!weft__bias_take(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE)) return;
-    weft__chan_met(WEFT__CHAN_TAKEN_BACK);
-    if (c->send_lent < WEFT__CHAN_LENT_MAX) c->send_lent++;
-    c->send_row.last = 0;
+    if (weft__bias_take(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE))
+        weft__chan_met(WEFT__CHAN_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_send(struct weft__chan *c)
@@ -155,20 +145,14 @@ static inline void weft__chan_unlock_send(struct weft__chan *c)
 
 static inline void weft__chan_lock_recv(struct weft__chan *c)
 {
-    if (!weft__bias_take(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE)) return;
-    weft__chan_met(WEFT__CHAN_TAKEN_BACK);
-    if (c->recv_lent < WEFT__CHAN_LENT_MAX) c->recv_lent++;
-    c->recv_row.last = 0;
+    if (weft__bias_take(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE))
+        weft__chan_met(WEFT__CHAN_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_recv(struct weft__chan *c)
 {
     weft__bias_drop(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE);
 }
-
-/* holds: a side, by its lock's word. One more of a row; at the end of one the side is given to who made it. */
-void weft__chan_count_row(struct weft__lock *lock, struct weft__bias_row *row, unsigned lent,
-                          uint16_t me);
 
 static inline void weft__chan_lock_both(struct weft__chan *c)
 {

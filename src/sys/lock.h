@@ -38,10 +38,14 @@ enum weft__rank {
 
 struct weft__lock {
     _Atomic uint32_t word;          /* 0 free, 1 held, 2 held and perhaps slept on  [lock] */
-    uint16_t rank;                  /* enum weft__rank; constant */
-    _Atomic uint16_t
-        owner; /* of a lock that may belong to somebody (sys/bias.h), which says so by bias_init */
+    uint8_t rank;                   /* enum weft__rank; constant */
+    /* -- of one that may belong to somebody (sys/bias.h), from weft__bias_begin on; guarded by the word -- */
+    _Atomic uint8_t owner;          /* whose it is; 0: nobody's */
+    uint8_t last;                   /* who took it last, by its word; 0: not known */
+    uint8_t bits;                   /* whoever takes it 2^bits times in a row is given it */
 };
+
+_Static_assert(sizeof(struct weft__lock) == 8, "it lies beside what it guards, on one line");
 
 #define WEFT__LOCK_INIT(rank_) {.word = 0, .rank = (rank_)}
 
@@ -62,7 +66,7 @@ void weft__lock_assert_none_held(void);
 static inline void weft__lock_init(struct weft__lock *lock, enum weft__rank rank)
 {
     store_relaxed(&lock->word, 0); /* relaxed: not shared yet */
-    lock->rank = (uint16_t)rank;
+    lock->rank = (uint8_t)rank;
 }
 
 #if defined(WEFT_MODEL) && !defined(WEFT_MODEL_REAL_LOCK)

@@ -75,7 +75,7 @@ static void note_deadline(struct weft__wheel *wheel, int64_t when)
 
 void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 {
-    weft__biased_init(&wheel->lock, WEFT__RANK_WHEEL);
+    weft__bias_init(&wheel->lock, WEFT__RANK_WHEEL);
     store_relaxed(&wheel->live, 0); /* relaxed: not shared yet */
     set_next(wheel, INT64_MAX, true);
     wheel->readings = 0;
@@ -92,9 +92,9 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
 void weft__wheel_done(struct weft__wheel *wheel)
 {
     /* as its owner, which is gone; whoever cancelled last is through with it */
-    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_OWNER);
     weft_assert(load_relaxed(&wheel->live) == 0); /* relaxed: the lock orders it */
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
 }
 
 /* ---- arm ------------------------------------------------------------------------------------- */
@@ -102,36 +102,36 @@ void weft__wheel_done(struct weft__wheel *wheel)
 void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, int64_t when,
                         struct weft_waker waker)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_OWNER);
     weft__wheel_mark_armed(wheel, timer, waker);
     timer->when = when < 0 ? 0 : when;
     put(wheel, timer);
     note_deadline(wheel, timer->when);
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
 }
 
 void weft__wheel_arm_after_shared(struct weft__wheel *wheel, struct weft__timer *timer, int64_t ns,
                                   struct weft_waker waker)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_OWNER);
     weft__wheel_link_fresh(wheel, timer, ns, waker);
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
 }
 
 bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, door);
+    bool favoured = weft__bias_enter(&wheel->lock, door);
     uintptr_t word = weft__wheel_unlink(wheel, timer);
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     return word & WEFT__TIMER_FIRED;
 }
 
 bool weft__wheel_fired(struct weft__wheel *wheel, struct weft__timer *timer, enum weft__door door)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, door);
+    bool favoured = weft__bias_enter(&wheel->lock, door);
     uintptr_t word = load_relaxed(&timer->word); /* relaxed, both: the lock orders it */
     if (word & WEFT__TIMER_FIRED) store_relaxed(&timer->word, 0);
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     return word & WEFT__TIMER_FIRED;
 }
 
@@ -285,7 +285,7 @@ static bool lags(const struct weft__wheel *wheel, int64_t now)
 
 bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_OWNER);
+    bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_OWNER);
     bool all = !lags(wheel, now);
     struct weft__link *link;
 
@@ -296,7 +296,7 @@ bool weft__wheel_stamp(struct weft__wheel *wheel, int64_t now)
         stamp_one(wheel, timer, now);
         note_deadline(wheel, timer->when);
     }
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     return all;
 }
 
@@ -330,11 +330,11 @@ static void find_deadline(struct weft__wheel *wheel)
 
 int64_t weft__wheel_next(struct weft__wheel *wheel, enum weft__door door)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, door);
+    bool favoured = weft__bias_enter(&wheel->lock, door);
     if (!wheel->exact) find_deadline(wheel);
     bool all_stamped = weft__list_empty(&wheel->fresh) && wheel->readings == 0;
     int64_t next = all_stamped ? next_of(wheel) : INT64_MIN;
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     return next;
 }
 
@@ -344,12 +344,12 @@ bool weft__wheel_gather(struct weft__wheel *wheel, struct weft__reading *reading
                         enum weft__door door)
 {
     weft__link_init(&reading->gathered);
-    bool favoured = weft__biased_enter(&wheel->lock, door);
+    bool favoured = weft__bias_enter(&wheel->lock, door);
     weft__list_splice_back(&reading->gathered, &wheel->fresh);
     /* Under the lock: who cancels the last of them meanwhile writes to the list's head, which goes if this says "none". */
     bool some = !weft__list_empty(&reading->gathered);
     wheel->readings += some;
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     reading->some = some;
     return some;
 }
@@ -382,7 +382,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
         .chain = WEFT__WAKE_CHAIN_INIT,
     };
 
-    bool favoured = weft__biased_enter(&wheel->lock, door);
+    bool favoured = weft__bias_enter(&wheel->lock, door);
     if (turn.now < (int64_t)wheel->elapsed) turn.now = (int64_t)wheel->elapsed;
     bool done = turn_to_now(wheel, reading, &turn);
     if (reading) give_back(wheel, reading);
@@ -391,7 +391,7 @@ uint32_t weft__wheel_expire(struct weft__wheel *wheel, struct weft__reading *rea
     } else {
         set_next(wheel, INT64_MIN, true); /* no search, which would be one for each turn of many */
     }
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
     weft__wake_chain_push(&turn.chain, sched);
     return max - turn.fires_left;
 }
@@ -428,7 +428,7 @@ static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned s
 
 void weft__wheel_check(struct weft__wheel *wheel)
 {
-    bool favoured = weft__biased_enter(&wheel->lock, WEFT__BY_ANY);
+    bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_ANY);
     uint32_t count = check_list(wheel, &wheel->fresh, false);
     count += check_list(wheel, &wheel->falling, true);
     for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
@@ -436,5 +436,5 @@ void weft__wheel_check(struct weft__wheel *wheel)
             count += check_slot(wheel, level, slot);
     }
     weft_assert(count == load_relaxed(&wheel->live)); /* relaxed: under the lock */
-    weft__biased_leave(&wheel->lock, favoured);
+    weft__bias_leave(&wheel->lock, favoured);
 }

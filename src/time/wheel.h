@@ -41,7 +41,7 @@
  * 4 n moves, whatever lies in the wheel; `next` then says that there is more to do.
  *
  * Threads: arm by the thread that the wheel belongs to (others would have to wake it up if they come
- * first); gather, expire, next and cancel by any, each by its door (sys/biased.h): arm and cancel of that
+ * first); gather, expire, next and cancel by any, each by its door (sys/bias.h): arm and cancel of that
  * thread are without a read-modify-write. The clock is the caller's: `now` is an argument,
  * and one that goes backwards stands still here. LOCK ORDER: rank WHEEL.
  * Rejected: slots of 66 us on level 0, and one level less (a turn goes through the whole slot that it is in: of a million sleepers 600 lie there, and
@@ -55,7 +55,7 @@
 
 #include "base/list.h"
 #include "limits.h"
-#include "sys/biased.h"
+#include "sys/bias.h"
 #include "task/waker.h"
 #include "types.h"
 
@@ -89,7 +89,7 @@ _Static_assert((WEFT__TIMER_BITS & ~WEFT__WAKER_BITS) == 0, "the state lies belo
 
 struct weft__wheel {
     /* -- the lock and what others look at -- */
-    WEFT__CACHE_ALIGNED struct weft__biased lock; /* guards all that follows; may favour who arms */
+    WEFT__CACHE_ALIGNED struct weft__bias lock; /* guards all that follows; may favour who arms */
     _Atomic uint32_t live; /* timers armed; written under the lock, a hint without it */
     _Atomic int64_t next;  /* no deadline is before; INT64_MIN: something is half done  [as live] */
     bool exact;            /* `next` is as good as it can be */
@@ -106,10 +106,10 @@ struct weft__wheel {
 /* Its lock favours nobody: either door is anybody's, though arming is not. */
 void weft__wheel_init(struct weft__wheel *wheel, int64_t now);
 
-/* Before it is used, if weft__biased_can_favour: it belongs to one thread at a time, which comes BY_OWNER; all others come BY_ANY. */
+/* Before it is used: it belongs to one thread at a time, which comes BY_OWNER; all others come BY_ANY. */
 static inline void weft__wheel_favour(struct weft__wheel *wheel)
 {
-    weft__biased_favour(&wheel->lock);
+    weft__bias_favour(&wheel->lock);
 }
 
 /* Asserts that it is empty. */
@@ -189,12 +189,12 @@ void weft__wheel_arm_at(struct weft__wheel *wheel, struct weft__timer *timer, in
 static inline void weft__wheel_arm_after(struct weft__wheel *wheel, struct weft__timer *timer,
                                          int64_t ns, struct weft_waker waker)
 {
-    if (!weft__biased_try_enter(&wheel->lock)) {
+    if (!weft__bias_try_enter(&wheel->lock)) {
         weft__wheel_arm_after_shared(wheel, timer, ns, waker);
         return;
     }
     weft__wheel_link_fresh(wheel, timer, ns, waker);
-    weft__biased_leave(&wheel->lock, true);
+    weft__bias_leave(&wheel->lock, true);
 }
 
 /* By any thread. The timer is OUT. True: it had fired, its wake came or is on its way. One that is
@@ -206,9 +206,9 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer, en
 static inline bool weft__wheel_try_cancel(struct weft__wheel *wheel, struct weft__timer *timer,
                                           bool *fired)
 {
-    if (!weft__biased_try_enter(&wheel->lock)) return false;
+    if (!weft__bias_try_enter(&wheel->lock)) return false;
     *fired = weft__wheel_unlink(wheel, timer) & WEFT__TIMER_FIRED;
-    weft__biased_leave(&wheel->lock, true);
+    weft__bias_leave(&wheel->lock, true);
     return true;
 }
 

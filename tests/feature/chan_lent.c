@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lent sides: those of a channel are lent to workers and taken back all the time: by tasks that are stolen, and by a thread that looks in. Every message comes once, those of a sender in
+ * Lent sides: those of a channel are lent to workers and taken back all the time: by tasks that are stolen, and by a thread that takes them. Every message comes once, those of a sender in
  * their order, on 1, 2 and 4 workers and a current-thread runtime, by tasks of both kinds, of messages of a word and larger ones.
  */
 #include "crew.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <weft/weft.h>
 
-enum { SENDERS = 4, RECEIVERS = 4 };
+enum { SENDERS = 4, RECEIVERS = 4, CAPACITY = 256 };
 
 struct msg {
     uint64_t sender;
@@ -123,12 +123,15 @@ static weft_async(receives)
 /* ---- all of them ---- */
 
 /* A thread that is no worker: whoever has a side loses it. */
-static void *looks_in(void *unused)
+static void *comes_in(void *unused)
 {
+    struct weft__chan *c = weft__chan_of(w.chan);
     (void)unused;
     while (!load_relaxed(&w.over)) { /* relaxed: it is joined */
-        (void)weft_chan_len(w.chan);
-        (void)weft_chan_is_closed(w.chan);
+        ASSERT_LE(weft_chan_len(w.chan), CAPACITY);
+        weft__chan_lock_both(c);
+        weft__chan_unlock_send(c);
+        weft__chan_unlock_recv(c);
         for (int i = 0; i < 50; i++)
             sched_yield();
     }
@@ -152,9 +155,9 @@ static void round_of(bool fibers, size_t msg_bytes)
     int r;
 
     w = (struct world){.msg_bytes = msg_bytes, .each = test_scaled(20000)};
-    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, msg_bytes, 256, &w.chan));
+    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, msg_bytes, CAPACITY, &w.chan));
     starts(fibers, tx, rx);
-    ASSERT_OK(pthread_create(&thread, NULL, looks_in, NULL));
+    ASSERT_OK(pthread_create(&thread, NULL, comes_in, NULL));
     for (int i = 0; i < SENDERS; i++)
         ASSERT_OK(weft_join(tx[i], &r));
     ASSERT_OK(weft_chan_close(w.chan));
@@ -183,25 +186,30 @@ TEST(chan_lent_loses_nothing_and_keeps_order)
     crew_each(lent);
 }
 
-/* Alone, a worker is lent both sides, and who comes from outside takes them back: so the test above is about something. */
+/* Alone, a worker is lent both sides, and who comes from outside takes them back: so the test above is about something. Who just looks takes nothing. */
 static void alone(struct crew *crew)
 {
     (void)crew;
     weft_task *tx, *rx;
     int r;
 
-    w = (struct world){.msg_bytes = 8, .each = WEFT__CHAN_ROW * 4};
-    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, 256, &w.chan));
+    w = (struct world){.msg_bytes = 8, .each = 4 << WEFT__BIAS_LENT_BITS};
+    ASSERT_OK(weft_chan_new_sized(WEFT_CHAN_BOUNDED, 8, CAPACITY, &w.chan));
     tx = weft_spawn(sends, 0);
     rx = weft_spawn(receives, 0);
     ASSERT_OK(weft_join(tx, &r));
     struct weft__chan *c = weft__chan_of(w.chan);
-    ASSERT_EQ(c->send_lent, 0);
+    ASSERT_EQ(c->receivers.lock.bits, WEFT__BIAS_LENT_BITS);
+    ASSERT_LE(weft_chan_len(w.chan), CAPACITY);
+    ASSERT(!weft_chan_is_closed(w.chan));
+    ASSERT(weft__bias_is_given(&c->receivers.lock));
+    ASSERT(weft__bias_is_given(&c->senders.lock));
     ASSERT_OK(weft_chan_close(w.chan));
+    ASSERT(weft_chan_is_closed(w.chan));
     ASSERT_OK(weft_join(rx, &r));
     ASSERT_EQ(w.received[0], w.each);
-    ASSERT_EQ(c->send_lent, 1);
-    ASSERT_EQ(c->recv_lent, 1);
+    ASSERT_EQ(c->receivers.lock.bits, WEFT__BIAS_LENT_BITS + 1);
+    ASSERT_EQ(c->senders.lock.bits, WEFT__BIAS_LENT_BITS + 1);
     weft_chan_free(w.chan);
 }
 

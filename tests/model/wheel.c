@@ -64,7 +64,7 @@ static const struct weft__sched sched = {.ops = &ops};
 static void expire_bare(void)
 {
     struct weft_task *task = NULL;
-    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    bool favoured = weft__bias_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     uintptr_t word = wheel.live ? load_relaxed(&timer->word)
                                 : 0; /* relaxed, as below: under the lock, or broken on purpose */
@@ -73,7 +73,7 @@ static void expire_bare(void)
         weft__wheel_take_out(&wheel, timer);
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED);
     }
-    weft__biased_leave(&wheel.lock, favoured);
+    weft__bias_leave(&wheel.lock, favoured);
     if (task && weft__state_claim(task) == WEFT__STATE_ENQUEUE)
         run((struct sleeping *)(void *)task);
 }
@@ -82,7 +82,7 @@ static void expire_bare(void)
 static void expire_always_granted(void)
 {
     struct weft_task *granted = NULL;
-    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    bool favoured = weft__bias_enter(&wheel.lock, WEFT__BY_ANY);
     struct weft__timer *timer = &sleepers[0]->timer;
     if (wheel.live && (load_relaxed(&timer->word) & WEFT__TIMER_ARMED)) {
         struct weft_task *task = &sleepers[0]->task;
@@ -90,7 +90,7 @@ static void expire_always_granted(void)
         if (weft__waker_claim_task(task)) granted = task;
         store_relaxed(&timer->word, (uintptr_t)task | WEFT__TIMER_FIRED | WEFT__TIMER_GRANTED);
     }
-    weft__biased_leave(&wheel.lock, favoured);
+    weft__bias_leave(&wheel.lock, favoured);
     if (granted) push(NULL, granted);
 }
 
@@ -224,10 +224,10 @@ static void arm_and_drive(void *arg)
     weft__timer_init(timer);
     weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
     drive(NULL);
-    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    bool favoured = weft__bias_enter(&wheel.lock, WEFT__BY_ANY);
     if (timer->when != 10)
         model_assert(timer->when >= armed_at + 10); /* stamped, and not too early */
-    weft__biased_leave(&wheel.lock, favoured);
+    weft__bias_leave(&wheel.lock, favoured);
 }
 
 /* The same without a turn. */
@@ -241,9 +241,9 @@ static void arm_and_stamp(void *arg)
     weft__wheel_arm_after(&wheel, timer, 10, weft__waker_of(&sleepers[0]->task));
     int64_t now = model_mutant == READS_BEFORE_IT_ARMS ? early : read_clock();
     model_assert(weft__wheel_stamp(&wheel, now));
-    bool favoured = weft__biased_enter(&wheel.lock, WEFT__BY_ANY);
+    bool favoured = weft__bias_enter(&wheel.lock, WEFT__BY_ANY);
     if (timer->when != 10) model_assert(timer->when >= armed_at + 10); /* else another reads the clock for it */
-    weft__biased_leave(&wheel.lock, favoured);
+    weft__bias_leave(&wheel.lock, favoured);
 }
 
 static void tick(void *arg)

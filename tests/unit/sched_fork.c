@@ -6,6 +6,7 @@
 #include "death.h"
 #include "sched/pool.h"
 #include "sched/sched.h"
+#include "sys/bias.h"
 #include "sys/lock.h"
 #include "sys/segv.h"
 #include "sys/signals.h"
@@ -98,6 +99,24 @@ TEST(fork_loses_each_runtime_in_the_child_alone)
         ASSERT(!weft__rt_is_lost(rt[i]));
         ASSERT_OK(weft_rt_stop(rt[i], -1));
     }
+}
+
+static void child_takes_all_numbers(void *unused)
+{
+    unsigned count = 0;
+    (void)unused;
+    while (weft__bias_number_new() != 0)
+        count++;
+    _exit(count == WEFT__BIAS_NUMBERS - 1 ? 0 : 1);
+}
+
+/* Workers of a fresh runtime are lent channels as the parent's are, and those of a grandchild's. */
+TEST(fork_leaves_the_numbers_of_workers_to_the_child)
+{
+    weft_rt *rt;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 4}, &rt));
+    ASSERT_OK(death_of(child_takes_all_numbers, NULL).code);
+    ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
 static void child_of_none(void *unused)
