@@ -12,7 +12,7 @@
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
  *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
  *     clock.c    what time it is                      io.c       who turns the driver, and sleeps in it
- *     place.c    tasks with a place of their own: pinned, local, background
+ *     theft.c    what a theft was worth               place.c    tasks with a place of their own: pinned, local, background
  *     blocking.c threads for code that blocks: job.h
  */
 #ifndef WEFT_SCHED_SCHED_H
@@ -292,7 +292,6 @@ static inline void weft__worker_push_next(struct weft__worker *w, struct weft_ta
 
 /* ---- find.c ---- */
 void weft__worker_judge_gait(struct weft__worker *w);               /* have its polls been slow? */
-void weft__worker_judge_crowd(struct weft__worker *w); /* is what it stole in the way of others? */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */
@@ -308,6 +307,11 @@ static inline void weft__worker_offer(struct weft__worker *w, bool behind_rmw)
         weft__worker_offer_slow(w, behind_rmw);
     }
 }
+
+/* ---- theft.c ---- */
+void weft__theft_begins(struct weft__worker *w, uint32_t count);    /* it has stolen so many, and works on them from now on */
+void weft__theft_ends(struct weft__worker *w);                      /* it has run dry: was it worth it? */
+void weft__theft_tick(struct weft__worker *w);                      /* at each tick: is what it stole in the way of others? */
 
 /* ---- rt.c ---- */
 

@@ -134,7 +134,7 @@ enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
 #define weft__chan_me() (weft__here()->number)
 #define weft__chan_met(times)                                                                      \
     ((void)(weft__here()->met +=                                                                   \
-            (times))) /* the scheduler judges by it who runs where (sched/find.c) */
+            (times))) /* the scheduler judges by it who runs where (sched/theft.c) */
 #endif
 
 /* To take a side back counts as so many meetings. Doubled: the scheduler wants twice as much work of a theft that makes another worker's side be taken back, 130 us. */

@@ -117,6 +117,7 @@ static bool twin_wake(struct weft__idle *idle, uint32_t worker)
 #define weft__idle_look       twin_idle_look
 #define weft__idle_look_fenced twin_idle_look_fenced
 #define weft__idle_search_end twin_search_end
+#include "sched/theft.c"
 #include "sched/find.c"
 #undef weft__runq_length
 #define weft__idle_submit twin_submit
