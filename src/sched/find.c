@@ -3,11 +3,10 @@
  * find - what a worker does when it has nothing: look at the inject queue, search the others, sleep.
  *
  * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
- * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a thief whose
- * loot was not worth it is deaf for a while (theft.c). Neither can starve anybody: long tasks pass both tests at once.
- * A deaf worker still serves the inject queue, its inbox and the background queue, which is what a worker turns to when there is nothing to steal. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
- * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
- * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
+ * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a worker
+ * whose tasks were not worth a theft is shunned for a while (theft.h). Neither can starve anybody: long tasks pass both tests at once. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a
+ * sleeper's re-scan leaves the ring of one that is shunned alone, as it leaves lone tasks alone: their worker is about to run them.
+ * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, shunned or not (watch.h). Such a
  * theft is a rescue, and not judged.
  * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, less if that was in vain lately (search.h), then sleeps. Who is woken inherits the right to search.
  * The order of publishing, fencing, looking and parking is idle.h's.
@@ -61,8 +60,7 @@ void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw)
         return;
     }
     w->backlog_since = 0;
-    if (now < load_relaxed(&w->rt->share_after)) return; /* relaxed: a hint */
-    offer_now(w);
+    if (!weft__shunned(&w->shun, now)) offer_now(w);
 }
 
 /* ---- the inject queue ---- */
@@ -98,11 +96,6 @@ void weft__worker_judge_gait(struct weft__worker *w)
 
 /* ---- theft ---- */
 
-static bool deaf(const struct weft__worker *w, int64_t now)
-{
-    return now < w->deaf_until;
-}
-
 static bool may_rob(const struct weft__worker *victim)
 {
     return weft__leave_stands(&victim->leave, &victim->counts.polls);
@@ -118,51 +111,48 @@ static struct weft__haul haul_from(struct weft__worker *w, struct weft__worker *
     return (struct weft__haul){.run = next, .count = next != NULL};
 }
 
-static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, bool is_deaf)
+static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, int64_t now)
 {
     bool rob = may_rob(victim);
-    if (is_deaf && !rob) return NULL;
+    if (!rob && weft__shunned(&victim->shun, now)) return NULL;
     uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index]) : 0;
     if (rob) fired += weft__io_turn(w, victim->shard->port);
     struct weft__haul haul = haul_from(w, victim, rob);
     if (!haul.run) return fired ? weft__worker_take(w) : NULL;
     weft__tally(&w->counts.steals, 1);
     weft__tally(&w->counts.stolen, haul.count);
-    if (rob) {
-        weft__tally(&w->counts.rescued, haul.count);
-    } else {
-        weft__theft_begins(w, haul.count);
-    }
+    if (rob) weft__tally(&w->counts.rescued, haul.count);
+    weft__theft_begins(w, victim, haul.count, !rob);
     return haul.run;
 }
 
-static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
+static struct weft_task *steal(struct weft__worker *w, int64_t now)
 {
     struct weft_rt *rt = w->rt;
     uint32_t start = (uint32_t)weft__rand_below(&w->rand, rt->worker_count);
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *victim = &rt->workers[(start + i) % rt->worker_count];
-        struct weft_task *task = victim == w ? NULL : steal_from(w, victim, is_deaf);
+        struct weft_task *task = victim == w ? NULL : steal_from(w, victim, now);
         if (task) return task;
     }
     return NULL;
 }
 
 /* Would steal_from get something? */
-static bool has_work(struct weft__worker *victim, bool is_deaf)
+static bool has_work(struct weft__worker *victim, int64_t now)
 {
     if (may_rob(victim))
         return weft__worker_within_reach(victim) > 0 || weft__worker_has_due(victim) ||
                weft__io_has(victim->shard->port);
-    return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
+    return !weft__shunned(&victim->shun, now) && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
 }
 
-static bool others_have_work(struct weft__worker *w, bool is_deaf)
+static bool others_have_work(struct weft__worker *w, int64_t now)
 {
     struct weft_rt *rt = w->rt;
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *other = &rt->workers[i];
-        if (other != w && has_work(other, is_deaf)) return true;
+        if (other != w && has_work(other, now)) return true;
     }
     return false;
 }
@@ -171,7 +161,7 @@ bool weft__worker_sees_work(struct weft__worker *w)
 {
     if (!weft__inject_empty(&w->rt->inject) || !weft__inject_empty(&w->rt->background)) return true;
     if (w->rt->worker_count == 1) return false; /* there are no others: no clock is read for them */
-    return others_have_work(w, deaf(w, weft__clock_now()));
+    return others_have_work(w, weft__clock_now());
 }
 
 /* ---- searching ---- */
@@ -180,7 +170,7 @@ static struct weft_task *look_everywhere(struct weft__worker *w, int64_t now)
 {
     struct weft_task *task = weft__inbox_take(&w->inbox);
     if (!task) task = weft__worker_take_inject(w);
-    if (!task) task = steal(w, deaf(w, now));
+    if (!task) task = steal(w, now);
     if (!task) task = weft__worker_take_background(w);
     return task;
 }

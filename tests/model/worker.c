@@ -12,7 +12,7 @@
  * Some cases give each worker an fd, so that it sleeps in its port (io.c): a kernel that reports an edge once, and an event that a waker signals.
  *
  * Rounds of the search: one (spin_us is 0). The clock stands still: a backlog is offered when a
- * case says so, and a thief stays deaf after its first theft. What the loop does for a real thread
+ * case says so, and who was stolen from in vain is shunned from then on. What the loop does for a real thread
  * alone (its stack, its signal stack, its timers) is left out.
  */
 #define WEFT__RUNQ_CAP       4
@@ -323,7 +323,7 @@ static void worker_init(uint32_t index)
     w->rt = &rt;
     w->index = index;
     w->tick_max = 100;
-    w->deaf_ns = DEAF_MIN_NS;
+    weft__shun_init(&w->shun);
     w->shard = &shards[index];
     weft__slot_init(&w->next, false);
     weft__runq_init(&w->ring);
