@@ -139,8 +139,7 @@ struct weft__keeper {
 struct weft__here {
     struct weft_rt *entered;        /* weft_rt_enter; NULL: none */
     struct weft__worker *worker;    /* the worker that this thread is; NULL: none */
-    uint32_t
-        met; /* times that a task of this thread met another thread at a lock that both use all the time */
+    uint32_t met;                   /* times that a task of this thread met another thread at a lock that both use all the time */
     uint8_t number; /* that worker's, by which locks can belong to it; 0: none (sys/bias.h) */
     struct weft__keeper *keeper;    /* that worker's; NULL: none */
     struct weft__keeper *own_keeper; /* of the thread itself, while it waits for something with timers; NULL: none */
@@ -156,6 +155,7 @@ struct weft__here {
     void (*waits)(
         const _Atomic uint32_t *
             rung); /* a thread of the blocking pool: told that it waits, until that word is not 0; and that it has waited (NULL) */
+    uint64_t met_at;                /* where, a bit each, since the scheduler has last looked (weft__here_meets) */
 };
 
 _Static_assert(sizeof(struct weft_task) == 64, "a task's header is one cache line");

@@ -3,15 +3,11 @@
  * find - what a worker does when it has nothing: look at the inject queue, search the others, sleep.
  *
  * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
- * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a thief that came home with less than
- * 50 us of work, or 250 ns for each task it took, is deaf for a while: 100 us at first, doubling up to 1 ms. Neither can starve anybody: long tasks pass both tests at once.
- * A deaf worker still serves the inject queue, its inbox and the background queue, which is what a worker turns to when there is nothing to steal. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a sleeper's re-scan
- * leaves it alone while deaf, as it leaves lone tasks alone: their worker is about to run them.
- * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, deaf or not (watch.h). Such a
+ * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a worker
+ * whose tasks were not worth a theft is shunned for a while (theft.h). Neither can starve anybody: long tasks pass both tests at once. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a
+ * sleeper's re-scan leaves the ring of one that is shunned alone, as it leaves lone tasks alone: their worker is about to run them.
+ * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, shunned or not (watch.h). Such a
  * theft is a rescue, and not judged.
- * CROWDS  Tasks that do nothing but use one lock are slower on two workers than on one. Whoever meets another thread at such a lock counts it (here->met). A worker that has stolen and meets others once
- * in 4 us has taken what belongs together: it says so at its next tick, and goes deaf, up to 8 ms; those it meets fetch its ring home, at theirs, as thieves do. All of it are hints: a task lies in one ring or
- * the other throughout. Tasks that work for 100 ns between two operations meet more seldom than that, and gain by two workers (docs/BENCHMARKS.md).
  * ONE SPINNER  One worker at a time searches; it does so for `spin_us` at most, less if that was in vain lately (search.h), then sleeps. Who is woken inherits the right to search.
  * The order of publishing, fencing, looking and parking is idle.h's.
  */
@@ -21,13 +17,6 @@
 #include "task/orphan.h"
 
 #define SHARE_AFTER_NS  INT64_C(20000)    /* busy this long with a backlog before it is offered */
-#define WORTHY_NS       INT64_C(50000)    /* what a theft should bring */
-#define WORTHY_TASK_NS  INT64_C(250)      /* and what a stolen task should last */
-#define DEAF_MIN_NS     INT64_C(100000)
-#define DEAF_MAX_NS     INT64_C(1000000)
-#define DEAF_CROWD_NS   INT64_C(8000000)  /* the most, where what it took was in others' way; doubled: other work waits twice as long to be shared */
-#define CROWD_NS        INT64_C(4000)     /* a meeting in so long, or more: a crowd. Halved: mpmc stays on two workers, at twice the price */
-#define CROWD_MEETINGS  16                /* and not fewer of them */
 #define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
 #define OFFER_SKIP_BUSY 4                 /* calls between two looks for sleepers, while there are none */
 #define INJECT_BATCH    32                /* tasks taken from the inject queue at once; what else lies there is for others */
@@ -71,8 +60,7 @@ void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw)
         return;
     }
     w->backlog_since = 0;
-    if (now < load_relaxed(&w->rt->share_after)) return; /* relaxed: a hint */
-    offer_now(w);
+    if (!weft__shunned(&w->shun, now)) offer_now(w);
 }
 
 /* ---- the inject queue ---- */
@@ -84,81 +72,6 @@ struct weft_task *weft__worker_take_inject(struct weft__worker *w)
     uint32_t count = weft__inject_pop(&w->rt->inject, INJECT_BATCH, got);
     for (uint32_t i = 1; i < count; i++) weft__worker_push_back(w, got[i]);
     return count ? got[0] : NULL;
-}
-
-/* ---- stealing ---- */
-
-static bool deaf(const struct weft__worker *w, int64_t now)
-{
-    return now < w->deaf_until;
-}
-
-static void go_deaf(struct weft__worker *w, int64_t now, int64_t max_ns)
-{
-    if (w->deaf_ns > max_ns) w->deaf_ns = max_ns;
-    w->deaf_until = now + w->deaf_ns;
-    store_relaxed(&w->rt->share_after, w->deaf_until); /* relaxed: a hint */
-    w->deaf_ns = w->deaf_ns * 2 > max_ns ? max_ns : w->deaf_ns * 2;
-    w->stole_at = 0;
-    w->stole_count = 0;
-}
-
-/* It has met others so often, in so long. */
-static bool is_crowd(uint32_t met, int64_t took)
-{
-    return met >= CROWD_MEETINGS && took < (int64_t)met * CROWD_NS;
-}
-
-/* The worker has run dry: was its last theft worth it? */
-static void judge_theft(struct weft__worker *w)
-{
-    w->visits = false;
-    store_relaxed(&w->crowded, false); /* relaxed: a hint */
-    if (w->stole_at == 0) return;
-    int64_t now = weft__clock_now();
-    int64_t took = now - w->stole_at;
-    bool crowd = is_crowd(w->here->met - w->crowd_met, now - w->crowd_since);
-    if (!crowd && took >= WORTHY_NS && took >= (int64_t)w->stole_count * WORTHY_TASK_NS) {
-        w->deaf_ns = DEAF_MIN_NS;
-        w->stole_at = 0;
-        w->stole_count = 0;
-        return;
-    }
-    go_deaf(w, now, crowd ? DEAF_CROWD_NS : DEAF_MAX_NS);
-}
-
-/* ---- crowds ---- */
-
-/* What visitors have taken away, and meet us with. True: there was one. */
-static bool fetch_home(struct weft__worker *w)
-{
-    struct weft_rt *rt = w->rt;
-    bool any = false;
-    for (uint32_t i = 0; i < rt->worker_count; i++) {
-        struct weft__worker *visitor = &rt->workers[i];
-        if (visitor == w || !load_relaxed(&visitor->crowded)) continue; /* relaxed, both: a hint */
-        store_relaxed(&visitor->crowded, false);
-        any = true;
-        struct weft_task *task;
-        for (uint32_t n = 0; n < WEFT__RUNQ_CAP && (task = weft__runq_steal(&visitor->ring)); n++)
-            weft__worker_push_back(w, task);
-    }
-    return any;
-}
-
-/* At each tick; the clock is read if there is something to judge. */
-void weft__worker_judge_crowd(struct weft__worker *w)
-{
-    uint32_t all = w->here->met;
-    uint32_t met = all - w->crowd_met;
-    if (met < CROWD_MEETINGS || w->rt->worker_count == 1) return;
-    int64_t now = weft__clock_now();
-    bool crowd = is_crowd(met, now - w->crowd_since);
-    w->crowd_since = now;
-    w->crowd_met = all;
-    if (!crowd || fetch_home(w) || !w->visits) return;
-    go_deaf(w, now, DEAF_CROWD_NS);
-    store_relaxed(&w->crowded, true); /* relaxed: a hint */
 }
 
 /* ---- gait ---- */
@@ -209,57 +122,48 @@ static struct weft__haul haul_from(struct weft__worker *w, struct weft__worker *
     return haul_from_slot(w, victim);
 }
 
-static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, bool is_deaf)
+static struct weft_task *steal_from(struct weft__worker *w, struct weft__worker *victim, int64_t now)
 {
     bool rob = may_rob(victim);
-    if (is_deaf && !rob) return NULL;
+    if (!rob && weft__shunned(&victim->shun, now)) return NULL;
     uint32_t fired = rob ? weft__wheel_look(w->rt, &w->rt->wheels[victim->index]) : 0;
     if (rob) fired += weft__io_turn(w, victim->shard->port);
     struct weft__haul haul = haul_from(w, victim, rob);
     if (!haul.run) return fired ? weft__worker_take(w) : NULL;
     weft__tally(&w->counts.steals, 1);
     weft__tally(&w->counts.stolen, haul.count);
-    if (rob) {
-        weft__tally(&w->counts.rescued, haul.count);
-    } else {
-        if (w->stole_at == 0) {
-            w->stole_at = weft__clock_now();
-            w->crowd_since = w->stole_at;
-            w->crowd_met = w->here->met;
-        }
-        w->visits = true;
-        w->stole_count += haul.count;
-    }
+    if (rob) weft__tally(&w->counts.rescued, haul.count);
+    weft__theft_begins(w, victim, haul.count, !rob);
     return haul.run;
 }
 
-static struct weft_task *steal(struct weft__worker *w, bool is_deaf)
+static struct weft_task *steal(struct weft__worker *w, int64_t now)
 {
     struct weft_rt *rt = w->rt;
     uint32_t start = (uint32_t)weft__rand_below(&w->rand, rt->worker_count);
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *victim = &rt->workers[(start + i) % rt->worker_count];
-        struct weft_task *task = victim == w ? NULL : steal_from(w, victim, is_deaf);
+        struct weft_task *task = victim == w ? NULL : steal_from(w, victim, now);
         if (task) return task;
     }
     return NULL;
 }
 
 /* Would steal_from get something? */
-static bool has_work(struct weft__worker *victim, bool is_deaf)
+static bool has_work(struct weft__worker *victim, int64_t now)
 {
     if (may_rob(victim))
         return weft__worker_within_reach(victim) > 0 || weft__worker_has_due(victim) ||
                weft__io_has(victim->shard->port);
-    return !is_deaf && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
+    return !weft__shunned(&victim->shun, now) && (weft__runq_length(&victim->ring) >= 2 || weft__overflow_count(&victim->over) > 0);
 }
 
-static bool others_have_work(struct weft__worker *w, bool is_deaf)
+static bool others_have_work(struct weft__worker *w, int64_t now)
 {
     struct weft_rt *rt = w->rt;
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         struct weft__worker *other = &rt->workers[i];
-        if (other != w && has_work(other, is_deaf)) return true;
+        if (other != w && has_work(other, now)) return true;
     }
     return false;
 }
@@ -268,7 +172,7 @@ bool weft__worker_sees_work(struct weft__worker *w)
 {
     if (!weft__inject_empty(&w->rt->inject) || !weft__inject_empty(&w->rt->background)) return true;
     if (w->rt->worker_count == 1) return false; /* there are no others: no clock is read for them */
-    return others_have_work(w, deaf(w, weft__clock_now()));
+    return others_have_work(w, weft__clock_now());
 }
 
 /* ---- searching ---- */
@@ -277,7 +181,7 @@ static struct weft_task *look_everywhere(struct weft__worker *w, int64_t now)
 {
     struct weft_task *task = weft__inbox_take(&w->inbox);
     if (!task) task = weft__worker_take_inject(w);
-    if (!task) task = steal(w, deaf(w, now));
+    if (!task) task = steal(w, now);
     if (!task) task = weft__worker_take_background(w);
     return task;
 }
@@ -409,7 +313,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     w->backlog_since = 0;
     weft__worker_judge_gait(w);
     for (;;) {
-        judge_theft(w);
+        weft__theft_ends(w);
         weft__shard_turn(w->shard, w->index);
         struct weft_task *task = take_fired(w);
         if (!task && !w->searching) w->searching = weft__idle_search_begin(&rt->idle, w->index);

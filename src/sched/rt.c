@@ -93,7 +93,7 @@ static void worker_init(struct weft__worker *w, struct weft_rt *rt, uint32_t ind
     w->task_hooks = rt->task_hooks;
     w->deals = rt->worker_count == 1 || weft__monitor_watches(rt);
     weft__keeper_init(w);
-    w->deaf_ns = 100000;
+    weft__shun_init(&w->shun);
     weft__slot_init(&w->next, !has_membarrier);
     weft__runq_init(&w->ring);
     weft__overflow_init(&w->over);

@@ -12,7 +12,7 @@
  *     fork.c     runtimes do not survive fork         quit.c     nor do threads that end inside a task
  *     signal.c   wakes from signal handlers           keep.c     who looks at the wheels, and when
  *     clock.c    what time it is                      io.c       who turns the driver, and sleeps in it
- *     place.c    tasks with a place of their own: pinned, local, background
+ *     theft.c    what a theft was worth               place.c    tasks with a place of their own: pinned, local, background
  *     blocking.c threads for code that blocks: job.h
  */
 #ifndef WEFT_SCHED_SCHED_H
@@ -39,6 +39,7 @@
 #include "sched/shard.h"
 #include "sched/slot.h"
 #include "sched/spent.h"
+#include "sched/theft.h"
 #include "sched/unread.h"
 #include "sys/stack.h"
 #include "sys/stack_sizes.h"
@@ -65,6 +66,7 @@ struct weft__counts {
     _Atomic uint64_t inlined;       /* children run inside their joiner's poll */
     _Atomic uint64_t spurious;      /* ends of a sleep that brought nothing */
     _Atomic uint64_t rescued;       /* tasks taken from behind a poll that did not end */
+    _Atomic uint64_t gathered;      /* tasks of a crowd that it has taken in (theft.h) */
 };
 
 /* How long its polls have been of late: what is left for when it comes by waits for the others of a tick. */
@@ -90,7 +92,7 @@ struct weft__worker {
 
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;
-    _Atomic bool crowded; /* its loot is in the way of its victims, who may fetch it, and write here */
+    struct weft__shun shun;         /* they write here as well */
 
     /* -- the owner alone -- */
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
@@ -116,13 +118,7 @@ struct weft__worker {
     size_t stack_room;              /* for so many bytes; 0: nowhere */
     bool searching;                 /* holds a searching right of the idle word */
     struct weft__search search;     /* how long it searches */
-    int64_t deaf_until;             /* it does not steal before: what it got was not worth it */
-    int64_t deaf_ns;                /* how long the next deafness lasts */
-    int64_t stole_at;               /* when it began with stolen work; 0: it works on its own */
-    uint64_t stole_count;           /* how many tasks that were */
-    bool visits;                    /* it has stolen, and has not run dry since */
-    int64_t crowd_since;            /* its meetings (here->met) are counted from then on, */
-    uint32_t crowd_met;             /* when they were so many */
+    struct weft__theft theft;       /* its last one, and whom it meets */
     struct weft__gait gait;
     int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
     uint64_t backlog_polls;         /* the poll count at that time */
@@ -162,7 +158,6 @@ struct weft_rt {
     _Atomic uint64_t spawned_outside;
     _Atomic uint32_t next_home;     /* the worker, modulo their number, of the next pinned task from outside */
     _Atomic int64_t held;           /* what keeps this memory beyond stop, and WEFT__HELD_OPEN before  [rt-held] */
-    _Atomic int64_t share_after;    /* not before this time is it worth while to wake a thief; a hint */
     _Atomic bool turning;           /* a thread is in weft_rt_turn */
     _Atomic int event_fd;           /* current-thread, once asked for: readable while there is work; else -1  [rt-fd] */
     _Atomic bool event_signalled;   /* it is readable, or about to be */
@@ -293,7 +288,6 @@ static inline void weft__worker_push_next(struct weft__worker *w, struct weft_ta
 
 /* ---- find.c ---- */
 void weft__worker_judge_gait(struct weft__worker *w);               /* have its polls been slow? */
-void weft__worker_judge_crowd(struct weft__worker *w); /* is what it stole in the way of others? */
 struct weft_task *weft__worker_find(struct weft__worker *w);        /* has nothing: search, sleep; NULL: the runtime has stopped */
 struct weft_task *weft__worker_take_inject(struct weft__worker *w);
 bool weft__worker_sees_work(struct weft__worker *w);                /* anywhere in the runtime */

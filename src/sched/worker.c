@@ -167,7 +167,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     (void)weft__slot_is_shared(&w->next);
     weft__shard_turn(w->shard, w->index);
     weft__worker_judge_gait(w);
-    weft__worker_judge_crowd(w);
+    weft__theft_tick(w);
     (void)weft__worker_look(w);
     (void)weft__io_turn(w, w->shard->port);
     struct weft_task *task = weft__worker_take_inject(w);

@@ -120,13 +120,11 @@ static inline uint32_t weft__chan_slot_bytes(const struct weft__chan *c)
 enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
 
 #if defined(WEFT_MODEL)
-#define weft__chan_me()       ((uint8_t)0)
-#define weft__chan_met(times) ((void)(times))
+#define weft__chan_me()          ((uint8_t)0)
+#define weft__chan_met(c, times) ((void)(c), (void)(times))
 #else
 #define weft__chan_me() (weft__here()->number)
-#define weft__chan_met(times)                                                                      \
-    ((void)(weft__here()->met +=                                                                   \
-            (times))) /* the scheduler judges by it who runs where (sched/find.c) */
+#define weft__chan_met(c, times) weft__here_meets(c, times)
 #endif
 
 /* To take a side back counts as so many meetings. Doubled: the scheduler wants twice as much work of a theft that makes another worker's side be taken back, 130 us. */
@@ -135,7 +133,7 @@ enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
 static inline void weft__chan_lock_send(struct weft__chan *c)
 {
     if (weft__bias_take(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE))
-        weft__chan_met(WEFT__CHAN_TAKEN_BACK);
+        weft__chan_met(c, WEFT__CHAN_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_send(struct weft__chan *c)
@@ -146,7 +144,7 @@ static inline void weft__chan_unlock_send(struct weft__chan *c)
 static inline void weft__chan_lock_recv(struct weft__chan *c)
 {
     if (weft__bias_take(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE))
-        weft__chan_met(WEFT__CHAN_TAKEN_BACK);
+        weft__chan_met(c, WEFT__CHAN_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_recv(struct weft__chan *c)
@@ -276,10 +274,10 @@ static inline uint32_t weft__send_wants(const struct weft_send *f)
 
 /* It finds its side's lock held: by another thread, in whose midst it would be. Is it to let others run first? Once an operation, so that each poll comes on; then it
  * waits for the lock. */
-static inline bool weft__chan_gives_way(int32_t *at, weft_cx *cx)
+static inline bool weft__chan_gives_way(const struct weft__chan *c, int32_t *at, weft_cx *cx)
 {
     if (*at != 0 || cx->probe || cx->budget == WEFT__UNBUDGETED) return false;
-    weft__chan_met(1);
+    weft__chan_met(c, 1);
     *at = WEFT__CHAN_GAVE_WAY;
     cx->yielded = true;
     return true;

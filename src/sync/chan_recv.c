@@ -311,7 +311,7 @@ static __attribute__((noinline)) weft_poll recv_meets_another(struct weft_recv *
 {
     struct weft__chan *c = weft__chan_of(f->chan);
     if (weft__bias_is_given(&c->senders.lock)) return recv_slow(f, cx);
-    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : recv_slow(f, cx);
+    return weft__chan_gives_way(c, &f->weft__at, cx) ? WEFT_PENDING : recv_slow(f, cx);
 }
 
 /* holds: the receiving side, and drops it. There is no run. */

@@ -330,7 +330,7 @@ static __attribute__((noinline)) weft_poll meets_another(struct weft_send *f, we
 {
     struct weft__chan *c = weft__chan_of(f->chan);
     if (weft__bias_is_given(&c->receivers.lock)) return poll_slow(f, cx);
-    return weft__chan_gives_way(&f->weft__at, cx) ? WEFT_PENDING : poll_slow(f, cx);
+    return weft__chan_gives_way(c, &f->weft__at, cx) ? WEFT_PENDING : poll_slow(f, cx);
 }
 
 static __attribute__((noinline)) weft_poll ready_in_row(struct weft__chan *c)

@@ -35,6 +35,20 @@ static inline struct weft__here *weft__here(void)
 struct weft__here *weft__here(void);
 #endif
 
+/* A place as one bit of 64: two places may have the same. */
+static inline uint64_t weft__here_bit(const void *place)
+{
+    return UINT64_C(1) << (((uint64_t)(uintptr_t)place * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+}
+
+/* A task of this thread has met another thread, at a lock that both use all the time; it counts as so many times. The scheduler judges by it who runs where (sched/theft.h). */
+static inline void weft__here_meets(const void *place, uint32_t times)
+{
+    struct weft__here *here = weft__here();
+    here->met += times;
+    here->met_at |= weft__here_bit(place);
+}
+
 /* A number in [0, bound), for fairness alone: splitmix64 of a count. The same seed gives the same numbers. */
 static inline uint32_t weft__here_draw(uint32_t bound)
 {

@@ -296,18 +296,18 @@ TEST(monitor_helps_again_and_again)
     each_size(one_by_one);
 }
 
-/* ---- a thief that is deaf --------------------------------------------------------------------------------------- */
+/* ---- workers that are shunned ----------------------------------------------------------------------------------- */
 
-/* On the worker's own thread: it would steal nothing for ever. */
-static void be_deaf(weft_rt *rt, unsigned worker)
+/* Nobody would steal from it for ever. */
+static void be_shunned(weft_rt *rt, unsigned worker)
 {
-    rt->workers[worker].deaf_until = INT64_MAX;
+    store_relaxed(&rt->workers[worker].shun.until, INT64_MAX);
 }
 
-TEST(monitor_leave_goes_before_deafness)
+TEST(monitor_leave_goes_before_shunning)
 {
     struct crew crew;
-    weft_rt_opts o = {.workers = 2, .on_thread_start = be_deaf, .on_thread_park = be_deaf};
+    weft_rt_opts o = {.workers = 2, .on_thread_start = be_shunned};
     int got;
     crew_start_with(&crew, &o);
     for (uint32_t i = 1; i < 6; i++) {
