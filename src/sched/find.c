@@ -17,8 +17,8 @@
 #include "task/orphan.h"
 
 #define SHARE_AFTER_NS  INT64_C(20000)    /* busy this long with a backlog before it is offered */
-#define OFFER_SKIP_MAX  64                /* calls between two looks at the clock */
-#define OFFER_SKIP_BUSY 4                 /* calls between two looks for sleepers, while there are none */
+#define OFFER_SKIP_MAX  8                 /* polls between two looks at the clock, where somebody sleeps. Doubled: long ones that follow short ones are shared that much later */
+#define OFFER_SKIP_BUSY 4                 /* polls between two looks for sleepers, while there are none */
 #define INJECT_BATCH    32                /* tasks taken from the inject queue at once; what else lies there is for others */
 
 /* ---- offering ---- */
@@ -31,13 +31,15 @@ static void offer_now(struct weft__worker *w)
     weft__rt_unpark(w->rt, thief);
 }
 
-/* How many more calls until the 20 us are over, as far as one can tell. */
-static uint32_t calls_until(int64_t left_ns, int64_t elapsed_ns, uint64_t polls)
+/* How many more polls until the 20 us are over, as far as one can tell: not by the spawns of one poll, which say nothing of how long those will take, and by a few
+ * short ones for a few. */
+static uint32_t polls_until(int64_t left_ns, int64_t elapsed_ns, uint64_t polls)
 {
-    int64_t each = polls ? elapsed_ns / (int64_t)polls : elapsed_ns;
-    if (each <= 0) return OFFER_SKIP_MAX;
-    int64_t calls = left_ns / each;
-    return calls < 1 ? 0 : calls > OFFER_SKIP_MAX ? OFFER_SKIP_MAX : (uint32_t)calls;
+    if (polls == 0) return 0;
+    uint64_t each = (uint64_t)elapsed_ns / polls;
+    uint64_t more = each > 0 ? (uint64_t)left_ns / each : OFFER_SKIP_MAX;
+    if (more > polls) more = polls;
+    return more < OFFER_SKIP_MAX ? (uint32_t)more : OFFER_SKIP_MAX;
 }
 
 void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw)
@@ -56,7 +58,7 @@ void weft__worker_offer_slow(struct weft__worker *w, bool behind_rmw)
     }
     int64_t elapsed = now - w->backlog_since;
     if (elapsed < SHARE_AFTER_NS) {
-        w->offer_in = calls_until(SHARE_AFTER_NS - elapsed, elapsed, polls - w->backlog_polls);
+        w->offer_in = polls_until(SHARE_AFTER_NS - elapsed, elapsed, polls - w->backlog_polls);
         return;
     }
     w->backlog_since = 0;
@@ -311,6 +313,7 @@ struct weft_task *weft__worker_find(struct weft__worker *w)
     struct weft_rt *rt = w->rt;
     bool slept = false;
     w->backlog_since = 0;
+    w->offer_in = 0;
     weft__worker_judge_gait(w);
     for (;;) {
         weft__theft_ends(w);

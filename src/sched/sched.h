@@ -122,7 +122,8 @@ struct weft__worker {
     struct weft__gait gait;
     int64_t backlog_since;          /* since when it has had more than it runs; 0: has not */
     uint64_t backlog_polls;         /* the poll count at that time */
-    uint32_t offer_in;              /* calls of offer until it looks at the clock again */
+    uint32_t offer_in;              /* takes until it looks whether to offer */
+    uint32_t offer_pushes;          /* the same of pushes, of which one poll may make many */
     struct weft__rand rand;
     struct weft__slab slab;
     struct weft__stack_magazine magazine; /* of the runtime's usual stacks */
@@ -302,6 +303,17 @@ static inline void weft__worker_offer(struct weft__worker *w, bool behind_rmw)
     } else {
         weft__worker_offer_slow(w, behind_rmw);
     }
+}
+
+/* Pushes between two such looks. Doubled: what a task spawns without end is offered later, by as many; halved: it looks at the clock twice as often. */
+#define WEFT__OFFER_PUSHES 32
+
+/* The same behind a push, within a poll: the hint of idle.h. */
+static inline void weft__worker_offer_pushed(struct weft__worker *w)
+{
+    if (w->offer_pushes++ < WEFT__OFFER_PUSHES) return;
+    w->offer_pushes = 0;
+    weft__worker_offer_slow(w, true);
 }
 
 /* ---- rt.c ---- */

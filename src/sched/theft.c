@@ -57,6 +57,7 @@ void weft__theft_begins(struct weft__worker *w, struct weft__worker *victim, uin
     theft->victim = victim;
     theft->count = count;
     int64_t now = weft__clock_now();
+    theft->begun = now;
     theft->since = judged ? now : 0;
     count_meetings(w, now);
 }
@@ -114,7 +115,7 @@ static void in_crowd(struct weft__worker *w, uint64_t places, int64_t now)
     if (gather(w, places)) {
         shun(w, now, SHUN_CROWD_NS);
     } else if (theft->victim) {
-        shun(theft->victim, now, SHUN_CROWD_NS);
+        if (now - theft->begun < SHUN_CROWD_NS) shun(theft->victim, now, SHUN_CROWD_NS);
         theft->since = 0;
         say_crowd(w, places);
     }

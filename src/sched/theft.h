@@ -7,13 +7,14 @@
  * there, for all thieves: what others have is shared as ever, also with who has just judged.
  *
  * CROWDS  Tasks that do nothing but use one lock are slower on two workers than on one. Whoever meets another thread at such a lock counts it, and says where (weft__here_meets). A worker that has stolen and
- * meets others once in 4 us has taken what belongs together. At its next tick it writes down the places, and its victim is shunned, up to 8 ms. Who is in a crowd at one of them, at its own tick, gathers the ring of
+ * meets others once in 4 us has taken what belongs together. At its next tick it writes down the places, and its victim is shunned, up to 8 ms; later than that behind the theft it is
+ * no longer the victim's business whom the thief meets. Who is in a crowd at one of them, at its own tick, gathers the ring of
  * who says so, as thieves do, and is shunned as well. Of two that have stolen the one with the lower number gathers, and one that has not gathers from all: so a crowd ends at one worker, and never goes back and forth.
  *
  *     crowd   0 -> places         [tick]         by the worker: it has stolen, and is in a crowd there
  *             places -> places    [tick]         the same, elsewhere
  *             places -> 0         [gather]       by who has come for its ring
- *             places -> 0         [tick, ends]   by the worker: it is in no crowd any more, or has run dry
+ *             places -> 0         [tick, ends]   by the worker: it is in no crowd any more, for a millisecond at least, or has run dry
  * A place is one bit of 64, made of an address: two that have the same bit are taken for one, and cost what one does. The addresses themselves are kept nowhere: what was there may be gone.
  * All words here are hints, relaxed, and may be old or written over: a task lies in one ring or the other throughout, and is taken from it as by any thief (runq.h). A worker with a ring is awake, whoever
  * shuns it: what it has can be shared late, by 8 ms, and not lost. Behind a poll that does not end everything may be taken, shunned or not (watch.h); that is a rescue, and not judged.
@@ -41,7 +42,8 @@ struct weft__shun {
 /* What a worker knows of its last theft, and of those whom it meets. Its own. */
 struct weft__theft {
     struct weft__worker *victim; /* whom it stole from, and it has not run dry since; NULL: it works on its own */
-    int64_t since;               /* when; 0: it is judged */
+    int64_t begun;               /* when */
+    int64_t since;               /* the same; 0: it is judged */
     uint64_t count;              /* how many tasks that were */
     int64_t met_since;           /* its meetings (here->met) are counted from then on, */
     uint32_t met;                /* when they were so many */

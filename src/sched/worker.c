@@ -61,7 +61,7 @@ void weft__worker_push_back(struct weft__worker *w, struct weft_task *task)
 void weft__worker_push_behind(struct weft__worker *w, struct weft_task *before)
 {
     push_ring(w, before);
-    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true); /* it is none: the hint of idle.h */
+    if (weft__runq_holds(&w->ring, 2)) weft__worker_offer_pushed(w);
 }
 
 static __attribute__((noinline)) void push_before_others(struct weft__worker *w, struct weft_task *task)
@@ -138,7 +138,7 @@ static void push_chain_anywhere(void *unused, struct weft_task *first, struct we
         }
         t = after;
     }
-    if (w && weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, true); /* the same */
+    if (w && weft__runq_holds(&w->ring, 2)) weft__worker_offer_pushed(w);
 }
 
 static const struct weft__sched_ops ops = {.push = push_anywhere, .push_chain = push_chain_anywhere};

@@ -22,7 +22,7 @@
  *
  * A SIDE IS LENT to a worker that takes its lock often in a row: then that needs no read-modify-write, which is most of what a message costs (sys/bias.h). Whoever else comes
  * takes it back, at the price of microseconds (it does not give way first: a wait that is begun anew each time, in a weft_merge or a select, would do so for ever); each time that happens the next row has to be twice as long.
- * Who just looks (weft_chan_len, weft_chan_is_closed) takes no lock: it would take a side from its owner for a number.
+ * Who just looks (weft_chan_len, weft_chan_is_closed) takes no lock, unless 16 looks do not agree: it would take a side from its owner for a number.
  *
  * SENDERS IN TURN  A sender that finds no room, or others in the queue, joins the queue, and `gate` counts it. A turn is a
  * place that is kept for who has it, so that newcomers may go ahead beside it once nobody is queued any more:

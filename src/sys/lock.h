@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * lock - a futex lock of four bytes, with a rank that debug builds check.
+ * lock - a futex lock, with a rank that debug builds check.
  *
  * The word is 0 (free), 1 (held) or 2 (held, and somebody may sleep). An uncontended pair costs two read-modify-writes and no syscall; a taker
  * that finds it held spins a little, then sleeps. The lock is unfair: what it guards is held for nanoseconds, and whoever needs order keeps a queue.
