@@ -95,6 +95,15 @@ uint64_t bench_rss_peak_bytes(void)
     return line ? strtoull(line + strlen("VmHWM:"), NULL, 10) * 1024 : 0;
 }
 
+uint64_t bench_leaves(const struct bench *b)
+{
+    uint64_t left = b->n;
+    while (left >= 10 && left % 10 == 0) left /= 10;
+    if (left == 1) return b->n;
+    fprintf(stderr, "%s: N is a power of ten\n", b->name);
+    exit(EXIT_USAGE);
+}
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static void usage(void)

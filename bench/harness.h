@@ -89,6 +89,9 @@ static inline uint64_t bench_yields_each(uint64_t n)
     return n && n < 1000000 ? 1000000 / n : 1;
 }
 
+/* N, of a case that is a tree of ten children a node; ends the program with a message if there is none with so many leaves. */
+uint64_t bench_leaves(const struct bench *b);
+
 /* The nodes of a tree of ten children a node and `leaves` leaves, a power of ten. */
 static inline uint64_t bench_tree_nodes(uint64_t leaves)
 {

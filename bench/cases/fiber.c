@@ -133,7 +133,8 @@ static int64_t fiber_node(int64_t number, int64_t size) // NOLINT(misc-no-recurs
 
 BENCH(skynet_fiber, .n = 1000000, .end = root_end)
 {
+    uint64_t leaves = bench_leaves(b);
     uint64_t start = root_start(b);
-    weft_task *root = weft_go(fiber_node, (int64_t)0, (int64_t)b->n);
-    return root_finish(b, start, root, bench_tree_nodes(b->n), bench_sum_below(b->n));
+    weft_task *root = weft_go(fiber_node, (int64_t)0, (int64_t)leaves);
+    return root_finish(b, start, root, bench_tree_nodes(leaves), bench_sum_below(leaves));
 }

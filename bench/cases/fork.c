@@ -49,9 +49,10 @@ weft_async(node)
 
 BENCH(skynet, .n = 1000000, .end = root_end)
 {
+    uint64_t leaves = bench_leaves(b);
     uint64_t start = root_start(b);
-    weft_task *root = spawn_child(0, (int64_t)b->n);
-    return root_finish(b, start, root, bench_tree_nodes(b->n), bench_sum_below(b->n));
+    weft_task *root = spawn_child(0, (int64_t)leaves);
+    return root_finish(b, start, root, bench_tree_nodes(leaves), bench_sum_below(leaves));
 }
 
 /* ---- fib: spawn n - 1, compute n - 2 inline, join; nanoseconds per call, inline ones counted ---- */
