@@ -46,6 +46,10 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
 
 /* ---- workers ---- */
 
+/* A look that is there for what was armed just now turns the wheel only for what has been due so long: a worker whose tasks all sleep looks behind each poll, and
+ * a turn for one timer costs as much as for ten. */
+#define HURRIED_SLACK_NS INT64_C(4096)
+
 static int64_t worker_now(const struct weft__keeper *keeper)
 {
     const struct weft__worker *w = weft__container_of(keeper, struct weft__worker, keeper);
@@ -63,13 +67,19 @@ void weft__keeper_init(struct weft__worker *w)
     };
 }
 
-uint32_t weft__worker_look(struct weft__worker *w)
+/* `slack`: so late may be what is due, until the next look. */
+static inline uint32_t worker_look(struct weft__worker *w, int64_t slack)
 {
     struct weft__wheel *wheel = w->keeper.own;
     if (weft__wheel_idle(wheel)) return 0;
     int64_t now = weft__clock_read(&w->rt->clock);
-    if (!weft__wheel_due(wheel, now) && weft__wheel_stamp(wheel, now)) return 0;
+    if (!weft__wheel_due(wheel, now - slack) && weft__wheel_stamp(wheel, now)) return 0;
     return weft__wheel_expire(wheel, NULL, now, WEFT__WHEEL_BATCH, &weft__sched, WEFT__BY_OWNER);
+}
+
+uint32_t weft__worker_look(struct weft__worker *w)
+{
+    return worker_look(w, 0);
 }
 
 int64_t weft__worker_next_look(struct weft__worker *w)
@@ -83,7 +93,7 @@ void weft__worker_look_hurried(struct weft__worker *w)
 {
     if (!w->stretch.hurried) return;
     w->stretch.hurried = false;
-    (void)weft__worker_look(w);
+    (void)worker_look(w, HURRIED_SLACK_NS);
 }
 
 bool weft__worker_has_due(const struct weft__worker *w)

@@ -26,6 +26,26 @@ static unsigned slot_of(uint64_t time, unsigned level)
     return (unsigned)(time >> shift_of(level)) & (WEFT__WHEEL_SLOTS - 1);
 }
 
+/* By the deadline alone: what is past has the lane that it had. */
+static unsigned lane_of(uint64_t when, unsigned level)
+{
+    return (unsigned)(when >> (shift_of(level) - WEFT__WHEEL_LANE_BITS)) & (WEFT__WHEEL_LANES - 1);
+}
+
+static void slot_init(struct weft__wheel_slot *slot)
+{
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++)
+        weft__link_init(&slot->lane[lane]);
+}
+
+static bool slot_empty(const struct weft__wheel_slot *slot)
+{
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++) {
+        if (!weft__list_empty(&slot->lane[lane])) return false;
+    }
+    return true;
+}
+
 /* By the highest bit in which the two differ; what is past lies where `elapsed` is. */
 static unsigned level_of(uint64_t elapsed, uint64_t when)
 {
@@ -42,8 +62,9 @@ static void put(struct weft__wheel *wheel, struct weft__timer *timer)
     if (when < wheel->elapsed) when = wheel->elapsed;
     unsigned level = level_of(wheel->elapsed, when);
     unsigned slot = slot_of(when, level);
+    unsigned lane = lane_of((uint64_t)timer->when, level);
 
-    weft__list_push_back(&wheel->slot[level][slot], &timer->link);
+    weft__list_push_back(&wheel->slot[level][slot].lane[lane], &timer->link);
     wheel->occupied[level] |= UINT64_C(1) << slot;
 }
 
@@ -81,11 +102,11 @@ void weft__wheel_init(struct weft__wheel *wheel, int64_t now)
     wheel->readings = 0;
     wheel->elapsed = now < 0 ? 0 : (uint64_t)now;
     weft__link_init(&wheel->fresh);
-    weft__link_init(&wheel->falling);
+    slot_init(&wheel->falling);
     for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
         wheel->occupied[level] = 0;
         for (unsigned slot = 0; slot < WEFT__WHEEL_SLOTS; slot++)
-            weft__link_init(&wheel->slot[level][slot]);
+            slot_init(&wheel->slot[level][slot]);
     }
 }
 
@@ -161,30 +182,48 @@ static void fire(struct weft__wheel *wheel, struct weft__timer *timer, struct tu
     turn->fires_left--;
 }
 
-/* Of the slot where `elapsed` is. False: there is more than this turn may do. */
-static bool fire_slot(struct weft__wheel *wheel, struct turn *turn)
+static bool fire_lane(struct weft__wheel *wheel, struct weft__link *head, struct turn *turn)
 {
-    unsigned slot = slot_of(wheel->elapsed, 0);
-    struct weft__link *head = &wheel->slot[0][slot];
-
     weft__list_each_safe (it, after, head) {
         if (timer_of(it)->when > turn->now) continue;
         if (turn->fires_left == 0) return false;
         fire(wheel, timer_of(it), turn);
     }
-    if (weft__list_empty(head)) wheel->occupied[0] &= ~(UINT64_C(1) << slot);
     return true;
+}
+
+/* Of the slot where `elapsed` is. False: there is more than this turn may do. */
+static bool fire_slot(struct weft__wheel *wheel, struct turn *turn)
+{
+    unsigned number = slot_of(wheel->elapsed, 0);
+    struct weft__wheel_slot *slot = &wheel->slot[0][number];
+
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++) {
+        if (!fire_lane(wheel, &slot->lane[lane], turn)) return false;
+    }
+    if (slot_empty(slot)) wheel->occupied[0] &= ~(UINT64_C(1) << number);
+    return true;
+}
+
+/* It comes to level 0 in the end, and then its task is claimed: the line of that is asked for as soon as the word is seen. */
+static void move_down(struct weft__wheel *wheel, struct weft__timer *timer)
+{
+    uintptr_t waker = load_relaxed(&timer->word) & ~WEFT__TIMER_BITS; /* relaxed: the lock orders it */
+    __builtin_prefetch((const void *)waker, 1);
+    weft__list_remove(&timer->link);
+    put(wheel, timer);
 }
 
 static bool let_fall(struct weft__wheel *wheel, struct turn *turn)
 {
-    struct weft__link *link;
-
-    while ((link = weft__list_first(&wheel->falling))) {
-        if (turn->moves_left == 0) return false;
-        turn->moves_left--;
-        weft__list_remove(link);
-        put(wheel, timer_of(link));
+    while (!slot_empty(&wheel->falling)) {
+        for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++) {
+            struct weft__link *link = weft__list_first(&wheel->falling.lane[lane]);
+            if (!link) continue;
+            if (turn->moves_left == 0) return false;
+            turn->moves_left--;
+            move_down(wheel, timer_of(link));
+        }
     }
     return true;
 }
@@ -209,7 +248,7 @@ static bool find_on(struct weft__wheel *wheel, unsigned level, bool with_current
         uint64_t bits = wheel->occupied[level] & behind;
         if (bits == 0) return false;
         unsigned slot = (unsigned)__builtin_ctzll(bits);
-        if (weft__list_empty(&wheel->slot[level][slot])) {
+        if (slot_empty(&wheel->slot[level][slot])) {
             wheel->occupied[level] &= ~(UINT64_C(1) << slot);
             continue;
         }
@@ -237,7 +276,8 @@ static void come_to(struct weft__wheel *wheel, const struct place *at)
 {
     wheel->elapsed = at->start;
     if (at->level == 0) return;
-    weft__list_splice_back(&wheel->falling, &wheel->slot[at->level][at->slot]);
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++)
+        weft__list_splice_back(&wheel->falling.lane[lane], &wheel->slot[at->level][at->slot].lane[lane]);
     wheel->occupied[at->level] &= ~(UINT64_C(1) << at->slot);
 }
 
@@ -308,9 +348,11 @@ static int64_t earliest_of(struct weft__wheel *wheel, const struct place *at)
     int64_t earliest = INT64_MAX;
     uint32_t seen = 0;
 
-    weft__list_each (it, &wheel->slot[at->level][at->slot]) {
-        if (at->level > 0 && seen++ >= WEFT__WHEEL_SCAN) return (int64_t)at->start;
-        if (timer_of(it)->when < earliest) earliest = timer_of(it)->when;
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++) {
+        weft__list_each (it, &wheel->slot[at->level][at->slot].lane[lane]) {
+            if (at->level > 0 && seen++ >= WEFT__WHEEL_SCAN) return (int64_t)at->start;
+            if (timer_of(it)->when < earliest) earliest = timer_of(it)->when;
+        }
     }
     return earliest;
 }
@@ -319,7 +361,7 @@ static int64_t earliest_of(struct weft__wheel *wheel, const struct place *at)
 static void find_deadline(struct weft__wheel *wheel)
 {
     struct place at;
-    if (!weft__list_empty(&wheel->falling)) {
+    if (!slot_empty(&wheel->falling)) {
         set_next(wheel, INT64_MIN, true); /* a turn was cut short */
     } else if (find_next(wheel, true, &at)) {
         set_next(wheel, earliest_of(wheel, &at), true);
@@ -412,12 +454,13 @@ static uint32_t check_list(const struct weft__wheel *wheel, struct weft__link *h
     return count;
 }
 
-static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned slot)
+static uint32_t check_lane(struct weft__wheel *wheel, unsigned level, unsigned slot, unsigned lane)
 {
-    struct weft__link *head = &wheel->slot[level][slot];
+    struct weft__link *head = &wheel->slot[level][slot].lane[lane];
 
     weft__list_each (it, head) {
         uint64_t when = (uint64_t)timer_of(it)->when;
+        weft_assert(lane_of(when, level) == lane);
         if (when < wheel->elapsed) when = wheel->elapsed;
         weft_assert(wheel->occupied[level] & (UINT64_C(1) << slot));
         weft_assert(level_of(wheel->elapsed, when) == level);
@@ -426,11 +469,21 @@ static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned s
     return check_list(wheel, head, true);
 }
 
+static uint32_t check_slot(struct weft__wheel *wheel, unsigned level, unsigned slot)
+{
+    uint32_t count = 0;
+
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++)
+        count += check_lane(wheel, level, slot, lane);
+    return count;
+}
+
 void weft__wheel_check(struct weft__wheel *wheel)
 {
     bool favoured = weft__bias_enter(&wheel->lock, WEFT__BY_ANY);
     uint32_t count = check_list(wheel, &wheel->fresh, false);
-    count += check_list(wheel, &wheel->falling, true);
+    for (unsigned lane = 0; lane < WEFT__WHEEL_LANES; lane++)
+        count += check_list(wheel, &wheel->falling.lane[lane], true);
     for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
         for (unsigned slot = 0; slot < WEFT__WHEEL_SLOTS; slot++)
             count += check_slot(wheel, level, slot);

@@ -315,6 +315,33 @@ TEST(wheel_lets_a_full_slot_fall_bit_by_bit)
     ASSERT_EQ(turn_all(f, HOUR + 99 * GRAIN), 50);
 }
 
+/* Four deadlines, one in each lane of a slot that falls twice, each armed 25 times in turn; some are given up before it falls, some while it does. The rest fires by
+ * deadline, and those of one deadline in the order of arming, though the lanes are of different lengths by then. */
+TEST(wheel_keeps_the_order_of_arming_in_every_lane)
+{
+    struct fixture *f = fixture_at(0);
+    int64_t lane = (GRAIN << 2 * WEFT__WHEEL_SLOT_BITS) / WEFT__WHEEL_LANES;
+    int64_t slot = 5 * WEFT__WHEEL_LANES * lane;
+    unsigned expected = 0;
+
+    for (unsigned i = 0; i < 100; i++)
+        arm_at(f, i, slot + (i % 4) * lane + GRAIN);
+    for (unsigned i = 1; i < 100; i += 8)
+        ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i], WEFT__BY_ANY));
+    (void)turn(f, slot, 5);
+    ASSERT(weft__wheel_due(&f->wheel, slot)); /* half done */
+    for (unsigned i = 2; i < 100; i += 12)
+        ASSERT(!weft__wheel_cancel(&f->wheel, &f->timers[i], WEFT__BY_ANY));
+    (void)turn_all(f, slot + WEFT__WHEEL_LANES * lane - 1);
+    for (unsigned quarter = 0; quarter < 4; quarter++) {
+        for (unsigned i = quarter; i < 100; i += 4) {
+            if (i % 8 == 1 || i % 12 == 2) continue;
+            ASSERT_EQ(f->order[expected++], i);
+        }
+    }
+    ASSERT_EQ(f->count, expected);
+}
+
 /* More than are looked at in one slot: the next look is early, never late, and ends. */
 TEST(wheel_looks_early_where_many_share_a_slot)
 {
