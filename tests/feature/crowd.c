@@ -18,16 +18,7 @@ static uint64_t each;
 static uint64_t sums[CHANNELS][RUNTIMES * PAIRS]; /* by the receiver alone, until it is joined */
 
 static const int sizes[] = {1, 2, 4, 8, -1};
-
-static void each_size(void (*body)(struct crew *crew))
-{
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct crew crew;
-        crew_start(&crew, sizes[i]);
-        body(&crew);
-        crew_stop(&crew);
-    }
-}
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /* ---- those who meet ---- */
 
@@ -164,7 +155,7 @@ static void two_crowds(struct crew *crew)
 
 TEST(crowd_two_channels_lose_nothing)
 {
-    each_size(two_crowds);
+    crew_each_in(sizes, SIZES, two_crowds);
 }
 
 /* The runtime stops in their midst: all are told, and end. */
@@ -189,7 +180,7 @@ static void stopped(struct crew *crew)
 
 TEST(crowd_is_stopped_in_its_midst)
 {
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < SIZES; i++) {
         for (uint64_t round = 0; round < test_scaled(20); round++) {
             struct crew crew;
             crew_start(&crew, sizes[i]);
@@ -295,7 +286,7 @@ static void goes_home(struct crew *crew)
 
 TEST(crowd_is_gathered_and_all_go_on)
 {
-    each_size(goes_home);
+    crew_each_in(sizes, SIZES, goes_home);
 }
 
 /* ---- who is left alone ---- */

@@ -17,17 +17,6 @@
 
 static _Atomic uint32_t ran;
 
-static void each_size(const int *sizes, size_t count, void (*body)(struct crew *crew))
-{
-    for (size_t i = 0; i < count; i++) {
-        struct crew crew;
-        crew_start(&crew, sizes[i]);
-        body(&crew);
-        crew_stop(&crew);
-    }
-}
-#define EACH_SIZE(body, ...) each_size((const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int), body)
-
 /* ---- behind a poll that spins ---- */
 
 struct one_of_many {
@@ -73,7 +62,7 @@ static void spinners(struct crew *crew)
 
 TEST(hand_behind_a_poll_that_spins)
 {
-    EACH_SIZE(spinners, 2, 4);
+    crew_each_of(spinners, 2, 4);
 }
 
 #if defined(WEFT_FAULTS)
@@ -131,7 +120,7 @@ static void one_spins_behind_the_gong(struct crew *crew)
 
 TEST(hand_is_not_dealt_without_a_membarrier)
 {
-    EACH_SIZE(one_spins_behind_the_gong, 2, 4);
+    crew_each_of(one_spins_behind_the_gong, 2, 4);
 }
 #endif
 
@@ -168,7 +157,7 @@ static void divers(struct crew *crew)
 
 TEST(hand_beside_a_fiber_that_joins)
 {
-    EACH_SIZE(divers, 1, 2);
+    crew_each_of(divers, 1, 2);
 }
 
 static weft_notify there;
@@ -240,7 +229,7 @@ static void two_who_talk(struct crew *crew)
 
 TEST(hand_beside_two_who_wake_each_other)
 {
-    EACH_SIZE(two_who_talk, 1, 2);
+    crew_each_of(two_who_talk, 1, 2);
 }
 
 /* ---- a handle that was lent, and given back ---- */
@@ -295,5 +284,5 @@ static void lending(struct crew *crew)
 
 TEST(hand_detach_of_a_newborn_that_was_lent)
 {
-    EACH_SIZE(lending, 1, 2);
+    crew_each_of(lending, 1, 2);
 }

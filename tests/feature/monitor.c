@@ -11,19 +11,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* With one worker there is nobody to help. */
-static const int sizes[] = {2, 4};
-
-static void each_size(void (*body)(struct crew *crew))
-{
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct crew crew;
-        crew_start(&crew, sizes[i]);
-        body(&crew);
-        crew_stop(&crew);
-    }
-}
-
 static _Atomic uint32_t ran;
 
 /* The poll goes on until `count` others have run: it is stuck until somebody helps. */
@@ -98,7 +85,7 @@ static void lone_children(struct crew *crew)
 
 TEST(monitor_a_lone_child_runs_while_its_parent_spins)
 {
-    each_size(lone_children);
+    crew_each_of(lone_children, 2, 4);
 }
 
 #if defined(WEFT_FAULTS)
@@ -106,7 +93,7 @@ TEST(monitor_a_lone_child_runs_while_its_parent_spins)
 TEST(monitor_a_lone_child_runs_without_a_membarrier)
 {
     weft__fault_arm(WEFT__FAULT_MEMBARRIER, 1, UINT32_MAX, -ENOSYS);
-    each_size(lone_children);
+    crew_each_of(lone_children, 2, 4);
     weft__fault_reset();
 }
 
@@ -140,7 +127,7 @@ static void taken_away(struct crew *crew)
 
 TEST(monitor_the_membarrier_is_taken_away)
 {
-    each_size(taken_away);
+    crew_each_of(taken_away, 2, 4);
 }
 #endif
 
@@ -201,7 +188,7 @@ static void lone_woken(struct crew *crew)
 
 TEST(monitor_a_lone_woken_task_runs_while_its_waker_spins)
 {
-    each_size(lone_woken);
+    crew_each_of(lone_woken, 2, 4);
 }
 
 /* ---- blocked in the kernel --------------------------------------------------------------------------------- */
@@ -235,7 +222,7 @@ static void blocked_reader(struct crew *crew)
 
 TEST(monitor_a_lone_child_runs_while_its_parent_blocks)
 {
-    each_size(blocked_reader);
+    crew_each_of(blocked_reader, 2, 4);
 }
 
 /* ---- many ---------------------------------------------------------------------------------------------------- */
@@ -265,7 +252,7 @@ static void everything_behind(struct crew *crew)
 
 TEST(monitor_all_that_is_behind_a_stuck_poll_runs)
 {
-    each_size(everything_behind);
+    crew_each_of(everything_behind, 2, 4);
 }
 
 /* One after the other, each behind the same poll that does not end: the leave stands. */
@@ -293,7 +280,7 @@ static void one_by_one(struct crew *crew)
 
 TEST(monitor_helps_again_and_again)
 {
-    each_size(one_by_one);
+    crew_each_of(one_by_one, 2, 4);
 }
 
 /* ---- workers that are shunned ----------------------------------------------------------------------------------- */
@@ -351,7 +338,7 @@ static void inject_is_served(struct crew *crew)
 
 TEST(monitor_the_last_free_worker_serves_the_inject_queue)
 {
-    each_size(inject_is_served);
+    crew_each_of(inject_is_served, 2, 4);
 }
 
 /* ---- what lies in no worker's queues ------------------------------------------------------------------------------ */
@@ -400,7 +387,7 @@ static void background_behind(struct crew *crew)
 
 TEST(monitor_the_background_queue_is_served_beside_a_stuck_poll)
 {
-    each_size(background_behind);
+    crew_each_of(background_behind, 2, 4);
 }
 
 /* As a worker whose ring is full and who has no memory for an array: to the inject queue, and nobody is told. */
@@ -430,7 +417,7 @@ static void inject_behind(struct crew *crew)
 
 TEST(monitor_the_inject_queue_is_served_beside_a_stuck_poll)
 {
-    each_size(inject_behind);
+    crew_each_of(inject_behind, 2, 4);
 }
 
 /* ---- inlined children are seen ----------------------------------------------------------------------------------- */

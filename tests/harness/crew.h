@@ -73,15 +73,23 @@ static inline void crew_stop(struct crew *crew)
 static const int crew_sizes[] = {1, 2, 4, -1};
 #define CREW_SIZES (sizeof(crew_sizes) / sizeof(crew_sizes[0]))
 
-static inline void crew_each(void (*body)(struct crew *crew))
+static inline void crew_each_in(const int *sizes, size_t count, void (*body)(struct crew *crew))
 {
-    for (size_t i = 0; i < CREW_SIZES; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct crew crew;
-        crew_start(&crew, crew_sizes[i]);
+        crew_start(&crew, sizes[i]);
         body(&crew);
         crew_stop(&crew);
     }
 }
+
+static inline void crew_each(void (*body)(struct crew *crew))
+{
+    crew_each_in(crew_sizes, CREW_SIZES, body);
+}
+
+/* Of these sizes: crew_each_of(joins, 2, 8) */
+#define crew_each_of(body, ...) crew_each_in((const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int), body)
 
 /* Wait for what others do, without a clock: the harness's watchdog ends a wait that never ends. */
 #define CREW_UNTIL(condition)                                                                      \
