@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A poll that does not end keeps nothing from running but itself: what it spawned, woke or had
- * behind it is taken by others.
+ * behind it is taken by others. On 2 and 4 workers: with one there is nobody to help.
  */
 #include "base/fault.h"
 #include "crew.h"

@@ -5,6 +5,7 @@
  * neither change is lost.
  */
 #include "leaf.h"
+#include "memory.h"
 #include "sync/chan_cast.c"
 
 enum {
@@ -15,16 +16,6 @@ enum {
     UPDATE_LOOKS_AWAY,       /* it sets what it has made of a value that is old by now */
     LATE_ONE_COUNTS_NOTHING, /* it goes on behind what it has missed, and does not say */
 };
-
-void *weft__alloc(size_t bytes)
-{
-    return model_alloc(bytes);
-}
-
-void weft__free(void *memory)
-{
-    model_free(memory);
-}
 
 /* ---- listeners ---- */
 

@@ -14,6 +14,7 @@
 
 #define WEFT__CHAN_BLOCK 1
 #define WEFT__CHAN_HANDS 1
+#include "memory.h"
 #include "../harness/ending.h"
 #include "sync/waitlist.c"
 #include "task/join.c"
@@ -38,22 +39,6 @@ enum {
 };
 
 /* ---- what the channel stands on ---- */
-
-void *weft__alloc(size_t bytes)
-{
-    return model_alloc(bytes);
-}
-
-void *weft__alloc_aligned(size_t bytes, size_t align)
-{
-    (void)align;
-    return model_alloc(bytes);
-}
-
-void weft__free(void *memory)
-{
-    if (memory) model_free(memory);
-}
 
 int weft_cx_cancelled(weft_cx *cx)
 {

@@ -4,6 +4,7 @@
  * closer did before.
  */
 #define WEFT__CHAN_LOOKS 1 /* and then by the lock */
+#include "memory.h"
 #include "../harness/ending.h"
 #include "sync/waitlist.c"
 #include "task/join.c"
@@ -21,22 +22,6 @@ enum {
 };
 
 /* ---- what the channel stands on ---- */
-
-void *weft__alloc(size_t bytes)
-{
-    return model_alloc(bytes);
-}
-
-void *weft__alloc_aligned(size_t bytes, size_t align)
-{
-    (void)align;
-    return model_alloc(bytes);
-}
-
-void weft__free(void *memory)
-{
-    if (memory) model_free(memory);
-}
 
 int weft_cx_cancelled(weft_cx *cx)
 {

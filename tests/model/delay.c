@@ -7,6 +7,7 @@
  * clock sees to, by a wake. The wheel's own races are proven by model_wheel: here a timer is armed and taken out under a lock of the test's.
  */
 #include "leaf.h"
+#include "memory.h"
 
 #define WEFT_TIME_KEEPER_H /* no wheel, no worker */
 struct weft__keeper;
@@ -43,16 +44,6 @@ weft_time weft_now(void)
     int64_t time = now;
     model_unlock(&clock_lock.word);
     return time;
-}
-
-void *weft__alloc(size_t bytes)
-{
-    return model_alloc(bytes);
-}
-
-void weft__free(void *memory)
-{
-    if (memory) model_free(memory);
 }
 
 /* Holds: the clock's lock. */
