@@ -120,6 +120,7 @@ struct weft__stretch {
     uint32_t left;                  /* it ends with the last of these */
     uint32_t length;                /* so many it has in all */
     bool hurried;                   /* it was cut short: a timer was armed */
+    bool exact;                     /* ... for a deadline, which may have come: the look behind it turns the wheel also for what is due just now */
 };
 
 struct weft__keeper {

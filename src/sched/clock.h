@@ -69,7 +69,9 @@ static inline bool weft__clock_stands(const struct weft__clock *clock)
 static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int64_t when)
 {
     if (when == INT64_MIN) return 0; /* a wheel's way to say that there is something to do now */
-    if (when == WEFT__NEVER || weft__clock_stands(clock)) return WEFT__NEVER;
+    if (when == WEFT__NEVER) return WEFT__NEVER;
+    int64_t frozen = load_relaxed(&clock->frozen); /* relaxed, as below */
+    if (frozen != WEFT__CLOCK_RUNS) return when <= frozen ? 0 : WEFT__NEVER;
     int64_t system =
         when - load_relaxed(&clock->shift); /* relaxed: who changes it wakes all who sleep */
     return system < 0 ? 0 : system;

@@ -46,7 +46,7 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
 
 /* ---- workers ---- */
 
-/* A look that is there for what was armed just now turns the wheel only for what has been due so long: a worker whose tasks all sleep looks behind each poll, and
+/* A look that is there to give sleeps their deadlines turns the wheel only for what has been due so long: a worker whose tasks all sleep looks behind each poll, and
  * a turn for one timer costs as much as for ten. */
 #define HURRIED_SLACK_NS INT64_C(4096)
 
@@ -92,8 +92,10 @@ int64_t weft__worker_next_look(struct weft__worker *w)
 void weft__worker_look_hurried(struct weft__worker *w)
 {
     if (!w->stretch.hurried) return;
+    int64_t slack = w->stretch.exact ? 0 : HURRIED_SLACK_NS;
     w->stretch.hurried = false;
-    (void)worker_look(w, HURRIED_SLACK_NS);
+    w->stretch.exact = false;
+    (void)worker_look(w, slack);
 }
 
 bool weft__worker_has_due(const struct weft__worker *w)

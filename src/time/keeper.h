@@ -68,6 +68,7 @@ static inline void weft__keeper_arm_at(struct weft__keeper *keeper, struct weft_
                                        int64_t when, struct weft_waker waker, int32_t *home)
 {
     *home = weft__keeper_hurry(keeper);
+    keeper->stretch->exact = true;
     weft__wheel_arm_at(keeper->own, timer, when, waker);
 }
 

@@ -26,7 +26,6 @@ static unsigned slot_of(uint64_t time, unsigned level)
     return (unsigned)(time >> shift_of(level)) & (WEFT__WHEEL_SLOTS - 1);
 }
 
-/* By the deadline alone: what is past has the lane that it had. */
 static unsigned lane_of(uint64_t when, unsigned level)
 {
     return (unsigned)(when >> (shift_of(level) - WEFT__WHEEL_LANE_BITS)) & (WEFT__WHEEL_LANES - 1);
@@ -62,7 +61,7 @@ static void put(struct weft__wheel *wheel, struct weft__timer *timer)
     if (when < wheel->elapsed) when = wheel->elapsed;
     unsigned level = level_of(wheel->elapsed, when);
     unsigned slot = slot_of(when, level);
-    unsigned lane = lane_of((uint64_t)timer->when, level);
+    unsigned lane = lane_of(when, level);
 
     weft__list_push_back(&wheel->slot[level][slot].lane[lane], &timer->link);
     wheel->occupied[level] |= UINT64_C(1) << slot;
@@ -460,8 +459,8 @@ static uint32_t check_lane(struct weft__wheel *wheel, unsigned level, unsigned s
 
     weft__list_each (it, head) {
         uint64_t when = (uint64_t)timer_of(it)->when;
+        if (when < wheel->elapsed) when = wheel->elapsed; /* it was past as it was put: `elapsed` goes on behind what has fired */
         weft_assert(lane_of(when, level) == lane);
-        if (when < wheel->elapsed) when = wheel->elapsed;
         weft_assert(wheel->occupied[level] & (UINT64_C(1) << slot));
         weft_assert(level_of(wheel->elapsed, when) == level);
         weft_assert(slot_of(when, level) == slot);

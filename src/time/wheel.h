@@ -13,8 +13,8 @@
  * order. When `elapsed` comes to a slot of level k, its timers fall to the levels below. Slots only
  * sort: a timer fires when its exact deadline has come, never before.
  *
- * LANES  A slot is four lists, by the quarter of it that a deadline is in: of two with the same deadline
- * the first armed fires first, in whatever order the lists are gone through. They are gone through side
+ * LANES  A slot is four lists, by the quarter of it that a deadline is in; what is past lies where
+ * `elapsed` is. Of two with the same deadline the first armed fires first, in whatever order the lists are gone through. They are gone through side
  * by side. Who follows one list through timers that nobody has touched for milliseconds waits for the
  * memory at each of them; of four lists it waits for four at a time.
  *

@@ -467,6 +467,59 @@ TEST(sleep_beside_tasks_that_never_rest)
     crew_each(beside_busy);
 }
 
+/* ---- past, beside others that are busy --------------------------------------------------------- */
+
+static _Atomic uint64_t others; /* relaxed everywhere, both: one worker has all of them */
+static _Atomic bool others_end;
+
+static int yields_and_counts(void)
+{
+    int r = 0;
+    while (r == 0 && !load_relaxed(&others_end)) {
+        fetch_add_relaxed(&others, 1);
+        r = weft_yield();
+    }
+    return r;
+}
+
+/* A deadline that has just passed is over after one turn, not at the next time that a busy worker looks at all its timers. */
+static int sleeps_until_just_now(void)
+{
+    int r = 0;
+    for (int64_t back = 0; r == 0 && back < 10000; back += 500) {
+        uint64_t before = load_relaxed(&others);
+        r = weft_sleep_until(weft_now() - back);
+        ASSERT_LE(load_relaxed(&others) - before, 8);
+    }
+    store_relaxed(&others_end, true);
+    return r;
+}
+
+static int busy_and_late(void)
+{
+    store_relaxed(&others_end, false);
+    weft_task *a = weft_go(yields_and_counts);
+    weft_task *b = weft_go(yields_and_counts);
+    int r = 0;
+    ASSERT_OK(weft_join(weft_go(sleeps_until_just_now), &r));
+    ASSERT_OK(weft_join(a, NULL));
+    ASSERT_OK(weft_join(b, NULL));
+    return r;
+}
+
+static void just_now(struct crew *crew)
+{
+    int r = 0;
+    (void)crew;
+    ASSERT_OK(weft_join(weft_go(busy_and_late), &r));
+    ASSERT_OK(r);
+}
+
+TEST(sleep_until_just_now_beside_busy_tasks)
+{
+    crew_each_of(just_now, 1, -1);
+}
+
 /* Thousands on a clock that runs, each as long as asked for. */
 static void thousands(struct crew *crew)
 {

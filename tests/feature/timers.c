@@ -52,6 +52,34 @@ TEST(timers_make_a_hosts_fd_readable)
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
+static int until(int64_t back)
+{
+    return weft_sleep_until(weft_now() - back);
+}
+
+/* Its clock stands: what is due as it is armed comes, and the host hears of it or it has come. */
+TEST(timers_of_a_clock_that_stands_and_a_host)
+{
+    for (int64_t back = 0; back <= 8192; back += 1024) {
+        weft_rt *rt;
+        int r;
+
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1, .paused = true}, &rt));
+        (void)weft_rt_enter(rt);
+        int fd = weft_rt_fd(rt);
+        ASSERT_GE(fd, 0);
+        weft_task *t = weft_go(until, back);
+        while (!weft_done(t)) {
+            ASSERT(readable(fd, -1));
+            ASSERT_GE(weft_rt_turn(rt, 0), 0);
+        }
+        ASSERT_OK(weft_join(t, &r));
+        ASSERT_OK(r);
+        (void)weft_rt_enter(NULL);
+        ASSERT_OK(weft_rt_stop(rt, -1));
+    }
+}
+
 TEST(timers_end_the_wait_of_a_turn)
 {
     weft_rt *rt;

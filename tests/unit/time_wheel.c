@@ -286,6 +286,21 @@ TEST(wheel_fires_in_the_order_of_deadlines)
         ASSERT_EQ(f->order[i], i);
 }
 
+/* What is past as it is armed: in the order of arming, whatever quarter of a slot its deadline was in; and before what comes later. */
+TEST(wheel_fires_what_is_past_in_the_order_of_arming)
+{
+    struct fixture *f = fixture_at(1 << 20);
+    static const int64_t past[] = {1, 0, 1000000, 2000, 300, 600, 900};
+    enum { PAST = sizeof(past) / sizeof(past[0]) };
+
+    arm_at(f, PAST, (1 << 20) + GRAIN - 1);
+    for (unsigned i = 0; i < PAST; i++)
+        arm_at(f, i, (1 << 20) - past[i]);
+    ASSERT_EQ(turn_all(f, (1 << 20) + GRAIN), PAST + 1);
+    for (unsigned i = 0; i <= PAST; i++)
+        ASSERT_EQ(f->order[i], i);
+}
+
 TEST(wheel_fires_no_more_than_it_is_asked_for)
 {
     struct fixture *f = fixture_at(START);
