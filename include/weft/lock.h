@@ -116,7 +116,7 @@ WEFT_API uint32_t weft_cond_wake_all(weft_cond *cond);
  *
  * Many who read, or one who writes; first come, first served: behind a writer that waits, readers wait too, so that it
  * gets its turn. A task that reads and locks once more, in either way, may therefore wait for itself for ever. A debug build
- * knows who came last to read: it says so and aborts if that task reads alone and locks to write, and if it has ended without
+ * knows who came last to read: it says so and aborts if that task reads alone and locks to write, or to read once more while a writer waits, and if it has ended without
  * weft_read_unlock whoever waits is told by whom it is kept. */
 typedef struct weft_rwlock {
     weft_sem weft__sem;

@@ -76,6 +76,14 @@ bool weft__kin_reserve(struct weft__kin *kin)
     return room;
 }
 
+/* Of one that began as zero, in a frame: by its first child. holds: the lock, and whoever looks has one of its children. */
+static void note_place(struct weft__kin *kin, const struct weft_task *task)
+{
+    if (kin->lent.file || !task->site) return;
+    kin->lent.file = task->site->file;
+    kin->lent.line = task->site->line;
+}
+
 void weft__kin_add(struct weft__kin *kin, struct weft_task *task)
 {
     struct weft__tail *tail = weft__tail_of(task);
@@ -84,6 +92,7 @@ void weft__kin_add(struct weft__kin *kin, struct weft_task *task)
     weft__link_init(&tail->sibling);
     lock(kin);
     store_relaxed(&kin->forks, weft__forks + 1);            /* relaxed: see is_lost */
+    note_place(kin, task);
     weft__lent_add(&kin->lent);
     if (kin->limit == 0) count_set(kin, count_of(kin) + 1); /* else it is reserved */
     weft__list_push_back(&kin->children, &tail->sibling);

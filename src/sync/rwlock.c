@@ -5,7 +5,7 @@
  * The semaphore is first come, first served, also for one who wants much: that is all it takes for a writer not to starve.
  *     holder != 0  =>  it has all permits                          unless it says that it reads
  * Readers are many, and leave no word: it would be one more line that they fight for. Debug builds keep the one that came last, for as
- * long as it reads: a lock of a reader that has ended is told then, and who reads alone and locks to write is refused.
+ * long as it reads: a lock of a reader that has ended is told then, and who reads alone is stopped where it locks to write, or to read once more behind a writer.
  * Threads: any. What is written under it is seen by the semaphore's pair.
  * Rejected: readers that pass a waiting writer (it starves); a word of its own with two kinds of waiters (the same queue, the
  * same races, once more).
@@ -149,8 +149,11 @@ static weft_poll lock_poll(struct weft_read_lock *f, weft_cx *cx, uint64_t permi
 weft_poll weft_read_lock_poll(void *frame, weft_cx *cx)
 {
     struct weft_read_lock *f = frame;
+    bool waited = f->weft__at != 0;
     weft_poll answer = lock_poll(f, cx, 1);
     if (answer == WEFT_READY && f->ret == 0) reader_note(f->lock, f->weft__caller);
+    if (answer == WEFT_PENDING && f->weft__at && !waited && !cx->among && reads_alone(f->lock)) /* and it waits for itself: behind a writer, who waits for it */
+        (void)weft__holder_misuse(writer_of(f->lock), "a read-write lock is read once more while a writer waits", f->weft__caller, -EDEADLK);
     return answer;
 }
 

@@ -20,7 +20,7 @@
 /* Inside of a scope, whose lock guards it. Zero is one that is not listed. */
 struct weft__lent {
     const struct weft__lent *mark; /* itself, while it is not joined */
-    const char *file;              /* where the scope stands; NULL: not known [constant] */
+    const char *file;              /* where the scope stands, or its first child was spawned; NULL: it had none [constant then] */
     uint32_t line;
 };
 

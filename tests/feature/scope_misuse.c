@@ -143,8 +143,49 @@ TEST(scope_of_a_deaf_child_is_named)
     ASSERT_EQ(d.code, 0);
     const char *line = strstr(d.said, "weft: task 'stubborn' (spawned at ");
     ASSERT(line);
-    ASSERT(strstr(line, ", in the scope of "));
+    ASSERT(strstr(line, ", in the scope of " __FILE__ ":"));
     ASSERT(strstr(line, "was told to stop, and goes on"));
+}
+
+/* One that lies in a frame and began as zero is named by its first child. */
+struct owner_of_a_deaf_one {
+    WEFT_FRAME(int);
+    weft_scope scope;
+    struct weft_scope_join join;
+};
+static weft_async(owner_of_a_deaf_one)
+{
+    weft_begin;
+    ASSERT_OK(weft_go_in_as(&f->scope, (.name = "stubborn"), deaf));
+    weft_scope_cancel(&f->scope);
+    weft_await(f->join, weft_scope_join, &f->scope);
+    weft_return(0);
+    weft_end;
+}
+
+static void around_a_frame_of_a_deaf_one(void *unused)
+{
+    struct crew crew;
+    (void)unused;
+    store_relaxed(&gate, false);
+    crew_start(&crew, 2);
+    crew.rt->deaf.after_ns = weft_ms(5);
+    weft_task *owner = weft_spawn(owner_of_a_deaf_one);
+    while (!somebody_was_named(crew.rt))
+        sched_yield();
+    store_relaxed(&gate, true);
+    ASSERT_OK(weft_join(owner, NULL));
+    crew_stop(&crew);
+}
+
+TEST(scope_in_a_frame_of_a_deaf_child_is_named)
+{
+    struct death d = death_of(around_a_frame_of_a_deaf_one, NULL);
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
+    const char *line = strstr(d.said, "weft: task 'stubborn' (spawned at ");
+    ASSERT(line);
+    ASSERT(strstr(line, ", in the scope of " __FILE__ ":"));
 }
 
 /* One that does not come back from its poll hears nothing, and is seen by the monitor. */

@@ -191,6 +191,45 @@ static int writes_what_it_downgraded(void)
     return r < 0 ? r : MISUSED(weft_write_lock(&rwlock));
 }
 
+static int waits_to_write(void)
+{
+    says_it_begins();
+    return weft_write_lock(&rwlock);
+}
+
+static int reads_twice_around_a_writer(void)
+{
+    int r = TAKEN(weft_read_lock(&rwlock));
+    (void)weft_detach(weft_go(waits_to_write));
+    until_it_waits();
+    return r < 0 ? r : MISUSED(weft_read_lock(&rwlock));
+}
+
+struct reads_twice_awaiting {
+    WEFT_FRAME(int);
+    struct weft_read_lock first;
+    struct weft_yield yield;
+    struct weft_read_lock again;
+};
+static weft_async(reads_twice_awaiting)
+{
+    weft_begin;
+    AWAITED(taken, f->first, weft_read_lock, &rwlock);
+    if (f->first.ret < 0) weft_return(f->first.ret);
+    (void)weft_detach(weft_go(waits_to_write));
+    while (load_relaxed(&begun) == 0) /* relaxed: a count; as until_it_waits */
+        weft_await(f->yield, weft_yield);
+    AWAITED(misused, f->again, weft_read_lock, &rwlock);
+    weft_return(f->again.ret);
+    weft_end;
+}
+
+static int reads_twice_stackless(void)
+{
+    int r = 1;
+    return weft_join(weft_spawn(reads_twice_awaiting), &r) < 0 ? 1 : r;
+}
+
 struct writes_what_it_reads_awaiting {
     WEFT_FRAME(int);
     struct weft_read_lock reads;
@@ -221,7 +260,8 @@ static int enters_twice(void)
 
 /* ---- all of them --------------------------------------------------------------------------------- */
 
-#define READ "a read-write lock is locked to write while it is read"
+#define READ  "a read-write lock is locked to write while it is read"
+#define AGAIN "a read-write lock is read once more while a writer waits"
 
 static const struct mistake mistakes[] = {
     {unlocks_anothers, -EPERM, "a mutex is unlocked" BY, "held by task 'takes_mutex' (spawned",
@@ -254,6 +294,8 @@ static const struct mistake mistakes[] = {
     {writes_what_it_downgraded, -EDEADLK, READ BY, "held by task 'culprit'", true},
     {writes_what_it_reads_stackless, -EDEADLK, READ " by task 'writes_what_it_reads_awaiting'",
      "held by task 'writes_what_it_reads_awaiting'", true},
+    {reads_twice_around_a_writer, -EDEADLK, AGAIN BY, "held by task 'culprit'", true},
+    {reads_twice_stackless, -EDEADLK, AGAIN " by task 'reads_twice_awaiting'", "held by task 'reads_twice_awaiting'", true},
 #endif
     {enters_twice, -EDEADLK, "a once is entered once more" BY, "held by task 'culprit'", true},
 };
@@ -303,6 +345,39 @@ static const struct orphan orphans[] = {
     {takes_to_read, write_in_time, "weft: read-write lock 0x"},
 #endif
 };
+
+static int passes_by(void)
+{
+    return 0;
+}
+
+/* What held it is somebody else's block by then, and that one has ended as well: it is not taken for the holder. */
+static void outlives_many(void *arg)
+{
+    const struct orphan *orphan = arg;
+    int (*takes)(void) = orphan->takes;
+    int (*waits)(void) = orphan->waits;
+    struct crew crew;
+    int r = 1;
+    crew_start(&crew, 1);
+    if (weft_join(weft_go(takes), NULL) < 0) _exit(3);
+    for (int i = 0; i < 20000; i++) /* more than a debug build keeps from being used again */
+        if (weft_join(weft_go(passes_by), NULL) < 0) _exit(6);
+    if (weft_join(weft_go(waits), &r) < 0) _exit(4);
+    _exit(r == -ETIME ? 9 : 5);
+}
+
+TEST(sync_misuse_a_lock_of_one_that_ended_long_ago_is_not_anothers)
+{
+    places_map();
+    for (size_t i = 0; i < sizeof(orphans) / sizeof(orphans[0]); i++) {
+        struct death d = death_of(outlives_many, (void *)(uintptr_t)&orphans[i]);
+        if (d.code != 9 || !strstr(d.said, orphans[i].what) || strstr(d.said, "passes_by") ||
+            !names(d.said, "which has ended, since ", places->taken))
+            ck_abort_msg("signal %d, code %d, said: %s", d.signal, d.code, d.said);
+    }
+    places_unmap();
+}
 
 static void outlives_its_holder(void *arg)
 {
