@@ -19,7 +19,7 @@ FACTORS = {
     "spawn_remote": {"tokio": 8},
     "yield": {"tokio": 5},
     "ping_pong": {"tokio": 10},
-    "switch": {"tokio": 3},  # 4 if a worker's slot could be emptied by a plain store (docs/decisions/0003-run-queue.md)
+    "switch": {"tokio": 4},  # a worker's slot is emptied by a plain store (docs/decisions/0003-run-queue.md); 3 where it has to be an exchange
     "chained": {"tokio": 12},
     "skynet": {"tokio": 30},
     "fib": {"tokio": 20},
