@@ -3,7 +3,7 @@
  * worker_pool - a few workers, many jobs, and backpressure: who makes jobs faster than they are done has to wait.
  *
  * The channel holds four jobs. The producer makes a job only once there is a place for it (weft_reserve), so never more than four wait,
- * however slow the workers are. Each job carries the channel for its answer, a oneshot.
+ * however slow the workers are. How often it had to wait for one is counted. Each job carries the channel for its answer, a oneshot.
  */
 #include <stdio.h>
 #include <weft/weft.h>
@@ -35,25 +35,31 @@ static int work(job_chan *jobs)
     return r < 0 ? r : done;
 }
 
+/* A place for one job. */
+static int find_place(job_chan *jobs, int *waited)
+{
+    int r = 0;
+    WEFT_TIMEOUT(0) r = weft_reserve(jobs); /* a place that is there does not need any time */
+    if (r != -ETIME) return r;
+    ++*waited;
+    return weft_reserve(jobs);
+}
+
 /* Gives the answers' channels in order. */
 static int make_jobs(job_chan *jobs, answer_chan **answers)
 {
-    size_t most = 0;
-    int r = 0;
+    int r = 0, waited = 0;
 
     for (int i = 0; i < JOBS; i++) {
-        if ((r = weft_reserve(jobs)) < 0) return r; /* a place first: nothing is made in vain */
+        if ((r = find_place(jobs, &waited)) < 0) return r; /* first: nothing is made in vain */
         if ((r = weft_chan_oneshot(&answers[i])) < 0) {
             weft_permit_drop(jobs);
             return r;
         }
         struct job job = {i, answers[i]};
         weft_permit_send(jobs, &job);
-        size_t waiting = weft_chan_len(jobs);
-        if (waiting > most) most = waiting;
     }
-    printf("%s\n",
-           most <= PLACES ? "the producer waited for the workers" : "too many jobs at once");
+    printf("the producer waited for the workers %d times\n", waited);
     return r;
 }
 

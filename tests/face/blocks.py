@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""blocks.py [--link FLAGS] ROOT - the C blocks of docs/FACE.md compile as they stand.
+"""blocks.py [--link FLAGS] ROOT - the C blocks of docs/FACE.md, STRUCTURE.md and CHANNELS.md compile as they stand.
 
 Each ```c block is found by its first line and put into the surroundings that a page leaves out: functions around
 statements, declarations of the reader's own functions. Not a character of the block is changed; a block that this table
-does not know is an error, so the page cannot change unseen. What the library does not have yet is either declared here
+does not know is an error, so no page can change unseen. What the library does not have yet is either declared here
 (WAITING: dropped as soon as a header has it) or keeps its block from being served, and then the reason is printed.
 
 --link FLAGS   also link the blocks that are whole programs with these flags (say "build/dev/src/libweft.a -pthread"), by each
@@ -12,6 +12,7 @@ does not know is an error, so the page cannot change unseen. What the library do
                declaration of WAITING cannot be linked, and says so.
 """
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -310,6 +311,156 @@ int r = 0;
     "parts": [(None, "", "\nreturn r; }\n")],
 }
 
+# ---- docs/STRUCTURE.md: each of our programs does what is said of it, on a clock that stands, so that nobody is late by accident. ----
+
+STANDS = {"WEFT_PAUSED": "1"}
+
+SERVED["while ((r = weft_accept("] = {
+    "needs": ["weft_stream", "weft_tcp_listen"],
+    "before": """
+int client(weft_stream *c);
+int drains(weft_listener *l);
+int drains(weft_listener *l)
+{
+weft_scope requests = {0}; weft_stream *c; int r;
+""",
+    "parts": [(None, "", "\nreturn r; }\n")],
+}
+
+SERVED["static int fetch(weft_time d"] = {
+    "needs": [],
+    "program": "42, too late: nobody searches\n",
+    "env": STANDS,
+    "before": """
+#include <stdio.h>
+static int searching;
+static int find(weft_time d, int *found)
+{
+searching++;
+int r = weft_sleep(d);
+if (r == 0) *found = 42;
+searching--;
+return r;
+}
+""",
+    "parts": [(None, "", """
+static int app(void)
+{
+int found = 0, r = fetch(0, &found);
+if (r < 0) return r;
+printf("%d, ", found);
+for (int i = 0; i < 100; i++)
+    if (fetch(weft_secs(3600), &found) != -ETIME || searching) return -EIO;
+printf("too late: nobody searches\\n");
+return 0;
+}
+WEFT_MAIN(app)
+""")],
+}
+
+SERVED["static int leaves_early("] = {
+    "needs": [],
+    "program": "8 were held, 0 are\n",
+    "env": STANDS,
+    "before": """
+#include <stdatomic.h>
+#include <stdio.h>
+struct guards { atomic_int held, ever; };
+static int holds_a_guard(struct guards *open)
+{
+open->held++;
+open->ever++;
+int r = weft_sleep(weft_secs(3600));
+WEFT_SHIELD(weft_secs(60)) (void)weft_sleep(weft_ms(5)); /* cleans up */
+open->held--;
+return r;
+}
+""",
+    "parts": [(None, "", """
+static int app(void)
+{
+struct guards open = {0};
+int r = leaves_early(&open);
+printf("%d were held, %d are\\n", open.ever, open.held);
+return r;
+}
+WEFT_MAIN(app)
+""")],
+}
+
+SERVED["static int locks_once_more("] = {
+    "needs": [],
+    "program": "locked and unlocked\n",
+    "env": STANDS,
+    "before": """
+#include <stdio.h>
+static int takes_it_first(weft_mutex *m, weft_event *taken)
+{
+int r = weft_lock(m);
+weft_event_set(taken);
+if (r < 0) return r;
+r = weft_sleep(weft_ms(20));
+return weft_unlock(m) < 0 ? -EIO : r;
+}
+""",
+    "parts": [(None, "", """
+static int app(void)
+{
+weft_mutex m = WEFT_MUTEX_INIT;
+weft_event taken = WEFT_EVENT_INIT;
+int r;
+WEFT_SCOPE(s, .error = &r)
+{
+    if (weft_go_in(s, takes_it_first, &m, &taken) < 0) break;
+    if (weft_event_wait(&taken) < 0 || locks_once_more(&m) < 0) weft_scope_fail(s, -EIO);
+}
+if (r == 0) printf("locked and unlocked\\n");
+return r;
+}
+WEFT_MAIN(app)
+""")],
+}
+
+SERVED["static int gathers("] = {
+    "needs": [],
+    "program": "EIO, and nobody counts\n",
+    "env": STANDS,
+    "before": """
+#include <stdio.h>
+static int fails(int error, weft_time after)
+{
+int r = weft_sleep(after);
+return r < 0 ? r : error;
+}
+static int counts(int *seen)
+{
+int r;
+while ((r = weft_sleep(weft_ms(1))) == 0) ++*seen;
+return r;
+}
+""",
+    "parts": [(None, "", """
+static int app(void)
+{
+int seen = 0, r = gathers(&seen), then = seen;
+int slept = weft_sleep(weft_ms(20));
+if (r == -EIO && slept == 0 && seen == then) printf("EIO, and nobody counts\\n");
+return 0;
+}
+WEFT_MAIN(app)
+""")],
+}
+
+# ---- docs/CHANNELS.md ----
+
+SERVED["static int meter("] = {
+    "needs": [],
+    "before": "#include <stdio.h>\ntypedef WEFT_CHAN(int) int_chan;\n",
+    "parts": [(None, "", "\nint measures(int_chan *numbers, int_chan *quit);\n"
+               "int measures(int_chan *numbers, int_chan *quit) { return meter(numbers, quit); }\n")],
+}
+
+PAGES = ["FACE.md", "STRUCTURE.md", "CHANNELS.md"]
 NOT_YET = {}
 
 
@@ -365,7 +516,7 @@ def compile_all(root, source, work):
 def runs(program, entry):
     """What is wrong with it, or None."""
     if "talks" not in entry:
-        done = subprocess.run([program], capture_output=True, text=True)
+        done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, **entry.get("env", {})})
         if done.returncode == 0 and done.stdout == entry["program"]:
             return None
         return f"exit {done.returncode}, printed {done.stdout!r} instead of {entry['program']!r}\n{done.stderr}"
@@ -401,12 +552,13 @@ def main():
     parser.add_argument("--link")
     parser.add_argument("root", type=pathlib.Path)
     args = parser.parse_args()
-    blocks = blocks_of((args.root / "docs/FACE.md").read_text())
+    blocks = [(page, number, block) for page in PAGES
+              for number, block in enumerate(blocks_of((args.root / "docs" / page).read_text()), 1)]
     failures = served = 0
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for number, block in enumerate(blocks, 1):
-            title = f"block {number} ({block.splitlines()[0][:40].strip()})"
+        for page, number, block in blocks:
+            title = f"{page}, block {number} ({block.splitlines()[0][:40].strip()})"
             entry = entry_of(SERVED, block)
             if not entry:
                 reason = entry_of(NOT_YET, block)

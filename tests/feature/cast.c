@@ -6,6 +6,7 @@
 #include "crew.h"
 #include "pool.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <weft/weft.h>
 
@@ -224,6 +225,31 @@ static void all_see(struct crew *crew)
 TEST(watch_shows_the_latest_to_all)
 {
     crew_each(all_see);
+}
+
+/* By threads without a runtime. Each second value comes when all of them sleep, the others whenever; and so does the end. */
+static void *thread_watches(void *watch)
+{
+    ASSERT_EQ(watches((word_watch *)watch), 1000);
+    return NULL;
+}
+TEST(watch_wakes_plain_threads)
+{
+    word_watch *watch;
+    pthread_t thread[LISTENERS];
+
+    ASSERT_OK(weft_watch_new(&(uint64_t){1}, &watch));
+    for (int i = 0; i < LISTENERS; i++)
+        ASSERT_OK(pthread_create(&thread[i], NULL, thread_watches, watch));
+    for (uint64_t i = 2; i <= 1000; i++) {
+        if (i % 2 == 0) CREW_UNTIL(waiters_of(watch) == LISTENERS);
+        ASSERT_OK(weft_watch_set(watch, &i));
+    }
+    CREW_UNTIL(waiters_of(watch) == LISTENERS);
+    ASSERT_OK(weft_watch_close(watch));
+    for (int i = 0; i < LISTENERS; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+    weft_watch_free(watch);
 }
 
 TEST(watch_counts_versions)

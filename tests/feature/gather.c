@@ -6,6 +6,7 @@
 #include "crew.h"
 #include "storm.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <errno.h>
 #include <weft/weft.h>
@@ -141,6 +142,42 @@ TEST(gather_group_waits_for_all)
     crew_each(work_is_seen);
 }
 
+/* Threads without a runtime, which sleep in the kernel, each time: two events by turns, of which one is set when all wait for it. */
+enum { THREADS = 4, ROUNDS = 500 };
+
+static weft_event door[2];
+
+static void *thread_passes(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        ASSERT_OK(weft_event_wait(&door[i % 2]));
+        ASSERT_EQ(load_relaxed(&begun), i + 1); /* not too early */
+    }
+    return NULL;
+}
+
+TEST(gather_event_wakes_threads)
+{
+    pthread_t thread[THREADS];
+
+    store_relaxed(&begun, 0);
+    weft_event_init(&door[0]);
+    weft_event_init(&door[1]);
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_OK(pthread_create(&thread[i], NULL, thread_passes, NULL));
+    for (int i = 0; i < ROUNDS; i++) {
+        CREW_UNTIL(waiters_of(&door[i % 2]) == THREADS);
+        weft_event_reset(&door[(i + 1) % 2]); /* behind which all are */
+        store_relaxed(&begun, (uint32_t)i + 1);
+        weft_event_set(&door[i % 2]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+    weft_event_done(&door[0]);
+    weft_event_done(&door[1]);
+}
+
 TEST(gather_event_is_reset)
 {
     weft_event e = WEFT_EVENT_INIT;
@@ -205,6 +242,31 @@ static void rounds(struct crew *crew)
 TEST(gather_barrier_one_leader_a_round)
 {
     crew_each(rounds);
+}
+
+/* Of each round all but one have to sleep. */
+static void *thread_meets(void *number)
+{
+    ASSERT_OK(meets_often(*(uint32_t *)number, ROUNDS));
+    return NULL;
+}
+
+TEST(gather_barrier_of_threads)
+{
+    pthread_t thread[8];
+    uint32_t number[8];
+
+    begin(BARRIER, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        store_relaxed(&round_of[i], 0);
+        number[i] = i;
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        ASSERT_OK(pthread_create(&thread[i], NULL, thread_meets, &number[i]));
+    for (uint32_t i = 0; i < 8; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+    ASSERT_EQ(load_relaxed(&leaders), ROUNDS);
+    end();
 }
 
 TEST(gather_barrier_of_one)

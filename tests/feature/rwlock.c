@@ -8,6 +8,7 @@
 #include "storm.h"
 #include "sync/semaphore.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <errno.h>
 #include <string.h>
@@ -111,13 +112,9 @@ TEST(rwlock_loses_nothing_when_cancelled)
     crew_each(cancelled_at_any_moment);
 }
 
-static bool somebody_waits(void)
+static uint32_t waiting(void)
 {
-    struct weft__sem *s = (struct weft__sem *)(void *)&lock.weft__sem;
-    weft__waitlist_lock(&s->list);
-    bool waits = s->list.head.next && !weft__waitlist_empty(&s->list);
-    weft__waitlist_unlock(&s->list);
-    return waits;
+    return waiters_in(&((struct weft__sem *)(void *)&lock.weft__sem)->list);
 }
 
 /* Behind a writer that waits, a reader waits, too; the writer comes first. Given up, it lets the readers in. */
@@ -132,7 +129,7 @@ static void writer_is_not_passed(struct crew *crew)
         ASSERT_OK(weft_read_unlock(&lock));
         ASSERT_EQ(weft_try_write_lock(&lock), -EBUSY);
         weft_task *writer = weft_go(uses, true, 0);
-        CREW_UNTIL(somebody_waits());
+        CREW_UNTIL(waiting() == 1);
         ASSERT_EQ(weft_try_read_lock(&lock), -EBUSY);
         weft_task *reader = weft_go(uses, false, 0);
         if (cancel) {
@@ -150,6 +147,54 @@ static void writer_is_not_passed(struct crew *crew)
 TEST(rwlock_writer_is_not_passed)
 {
     crew_each(writer_is_not_passed);
+}
+
+/* ---- threads without a runtime: they sleep in the kernel ---- */
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+static int halves[2]; /* the same, but for whoever writes */
+
+static void *thread_uses(void *number)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        bool writes = (i + *(int *)number) % 3 == 0;
+        ASSERT_OK(writes ? weft_write_lock(&lock) : weft_read_lock(&lock));
+        enter(writes);
+        if (writes) {
+            halves[0]++;
+            sched_yield(); /* on one core as well somebody comes meanwhile */
+            halves[1]++;
+        }
+        ASSERT_EQ(halves[0], halves[1]);
+        leave(writes);
+    }
+    return NULL;
+}
+
+/* First all of them have to wait, readers and writers; then as it happens. */
+TEST(rwlock_threads_sleep_for_it)
+{
+    pthread_t thread[THREADS];
+    int number[THREADS], written = 0;
+
+    begin();
+    halves[0] = halves[1] = 0;
+    ASSERT_OK(weft_write_lock(&lock));
+    for (int i = 0; i < THREADS; i++) {
+        number[i] = i;
+        for (int k = 0; k < ROUNDS; k++)
+            written += (k + i) % 3 == 0;
+        ASSERT_OK(pthread_create(&thread[i], NULL, thread_uses, &number[i]));
+    }
+    CREW_UNTIL(waiting() == THREADS);
+    ASSERT_OK(weft_write_unlock(&lock));
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_OK(pthread_join(thread[i], NULL));
+    ASSERT_EQ(halves[1], written);
+    ASSERT_OK(weft_try_write_lock(&lock)); /* nobody has it */
+    ASSERT_OK(weft_write_unlock(&lock));
+    weft_rwlock_done(&lock);
 }
 
 TEST(rwlock_on_a_thread_without_a_runtime)

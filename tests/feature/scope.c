@@ -110,10 +110,43 @@ static int nothing_inside(void)
     return 0;
 }
 
+/* Children that write to their owner's frame, while it waits in there for their end; and the owner reads it behind that. */
+struct lends_its_frame {
+    WEFT_FRAME(int);
+    int done[2];
+    weft_scope children;
+    struct weft_scope_join end;
+};
+static weft_async(lends_its_frame)
+{
+    weft_begin;
+    ASSERT_OK(weft_go_in(&f->children, works, &f->done[0]));
+    ASSERT_OK(weft_spawn_in(&f->children, works_stackless, &f->done[1]));
+    weft_await(f->end, weft_scope_join, &f->children);
+    weft_return(f->end.ret == 0 && f->done[0] == 1 && f->done[1] == 1 ? 0 : -EIO);
+    weft_end;
+}
+
+static int frame_waits(void)
+{
+    for (int i = 0; i < 20; i++) {
+        if (i % 2) { /* its own, and one on the caller's stack */
+            int r = -1;
+            ASSERT_OK(weft_join(weft_spawn(lends_its_frame), &r));
+            ASSERT_OK(r);
+        } else {
+            ASSERT_OK(weft_run(lends_its_frame));
+        }
+    }
+    ASSERT_EQ(load_relaxed(&over), 40);
+    return 0;
+}
+
 static void ways_out(struct crew *crew)
 {
     (void)crew;
     on_both(end_waits);
+    on_both(frame_waits);
     on_both(continue_waits);
     on_both(break_cancels);
     on_both(return_cancels);
@@ -161,9 +194,10 @@ static int owner_is_shielded(int *done)
     return weft_yield();
 }
 
+/* Its children borrow from its own frame, which must not go before they have. */
 struct owner_stackless {
     WEFT_FRAME(int);
-    int *done;
+    int done[2];
     weft_scope children;
     struct weft_scope_join end;
     struct weft_yield yield;
@@ -171,8 +205,8 @@ struct owner_stackless {
 static weft_async(owner_stackless)
 {
     weft_begin;
-    if (weft_spawn_in(&f->children, stays_stackless, f->done) < 0) weft_return(-EIO);
-    if (weft_go_in(&f->children, stays, f->done + 1) < 0) weft_return(-EIO);
+    if (weft_spawn_in(&f->children, stays_stackless, &f->done[0]) < 0) weft_return(-EIO);
+    if (weft_go_in(&f->children, stays, &f->done[1]) < 0) weft_return(-EIO);
     weft_await(f->end, weft_scope_join, &f->children);
     if (f->end.ret != 0 || f->done[0] != 1 || f->done[1] != 1) weft_return(-EIO);
     weft_await(f->yield, weft_yield);
@@ -186,10 +220,10 @@ static void owner_cancelled(struct crew *crew)
                                     owner_is_shielded};
     (void)crew;
     for (int kind = 0; kind < 4; kind++) {
-        int done[2] = {0};
+        int done = 0;
         int r = 0;
         begin();
-        weft_task *t = kind < 3 ? weft_go(owners[kind], done) : weft_spawn(owner_stackless, done);
+        weft_task *t = kind < 3 ? weft_go(owners[kind], &done) : weft_spawn(owner_stackless);
         CREW_UNTIL(load_relaxed(&begun) == (kind < 3 ? 1 : 2));
         weft_cancel(t);
         ASSERT_OK(weft_join(t, &r));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A scope's children: from wherever they are started, of every kind, in trees; and the mistakes that are refused.
+ * A scope's children: from wherever they are started, of every kind, in trees; on their own, unless asked otherwise; and the mistakes that are refused.
  */
 #include "brood.h"
 
@@ -63,6 +63,89 @@ static void from_threads(struct crew *crew)
 TEST(scope_takes_children_from_anywhere)
 {
     crew_each(from_threads);
+}
+
+/* ---- on their own ---- */
+
+static weft_event failed;
+
+static int goes_on(int *done)
+{
+    fetch_add_relaxed(&begun, 1);
+    int r = weft_event_wait(&failed);
+    if (r == 0) *done += 1;
+    return r;
+}
+
+struct goes_on_stackless {
+    WEFT_FRAME(int);
+    int *done;
+    struct weft_event_wait wait;
+};
+static weft_async(goes_on_stackless)
+{
+    weft_begin;
+    fetch_add_relaxed(&begun, 1);
+    weft_await(f->wait, weft_event_wait, &failed);
+    if (f->wait.ret == 0) *f->done += 1;
+    weft_return(f->wait.ret);
+    weft_end;
+}
+
+static int fails(void)
+{
+    return -EIO;
+}
+
+struct fails_stackless {
+    WEFT_FRAME(int);
+};
+static weft_async(fails_stackless)
+{
+    weft_begin;
+    weft_return(-EIO);
+    weft_end;
+}
+
+/* One fails, and has ended: those beside it are told nothing, nor is the block, nor one that comes later. */
+static int failure_stops_nobody(void)
+{
+    for (int stackless = 0; stackless < 2; stackless++) {
+        int done[4] = {0};
+        begin();
+        weft_event_init(&failed);
+        WEFT_SCOPE(s)
+        {
+            ASSERT_OK(weft_go_in(s, goes_on, &done[0]));
+            ASSERT_OK(weft_spawn_in(s, goes_on_stackless, &done[1]));
+            until_begun(2);
+            ASSERT_OK(stackless ? weft_spawn_in(s, fails_stackless) : weft_go_in(s, fails));
+            while (weft_scope_count(s) > 2)
+                ASSERT_OK(weft_yield());
+            ASSERT_EQ(weft_scope_reason(s), 0);
+            ASSERT_OK(weft_go_in(s, goes_on, &done[2]));
+            ASSERT_OK(weft_spawn_in(s, goes_on_stackless, &done[3]));
+            until_begun(4);
+            ASSERT_OK(weft_sleep(weft_us(10)));
+            ASSERT_EQ(weft_scope_count(s), 4);
+            weft_event_set(&failed);
+        }
+        for (int i = 0; i < 4; i++)
+            ASSERT_EQ(done[i], 1);
+        weft_event_done(&failed);
+    }
+    return 0;
+}
+
+static void on_their_own(struct crew *crew)
+{
+    (void)crew;
+    on_both(failure_stops_nobody);
+}
+
+TEST(scope_children_are_on_their_own)
+{
+    crew_each(on_their_own);
 }
 
 /* ---- mistakes ---- */

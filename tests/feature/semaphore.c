@@ -7,6 +7,7 @@
 #include "crew.h"
 #include "storm.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <errno.h>
 #include <weft/weft.h>
@@ -118,13 +119,7 @@ static int in_order(uint32_t number, int permits)
 
 static uint32_t waiting(void)
 {
-    struct weft__sem *s = (struct weft__sem *)(void *)&sem;
-    uint32_t count = 0;
-    weft__waitlist_lock(&s->list);
-    weft__list_each (it, &s->list.head)
-        count++;
-    weft__waitlist_unlock(&s->list);
-    return count;
+    return waiters_in(&((struct weft__sem *)(void *)&sem)->list);
 }
 
 /* Twenty wait, the first for more than there is: nobody passes it, and they come out as they came in. */

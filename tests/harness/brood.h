@@ -34,6 +34,24 @@ static inline int works(int *borrowed)
     return 0;
 }
 
+struct works_stackless {
+    WEFT_FRAME(int);
+    int *borrowed;
+    int turns;
+    struct weft_yield yield;
+};
+__attribute__((unused)) static weft_async(works_stackless)
+{
+    weft_begin;
+    fetch_add_relaxed(&begun, 1);
+    for (; f->turns < 3; f->turns++)
+        weft_await(f->yield, weft_yield);
+    *f->borrowed += 1;
+    fetch_add_relaxed(&over, 1);
+    weft_return(0);
+    weft_end;
+}
+
 /* Waits until it is told to stop; then cleans up, for which it waits, too. */
 static inline int stays(int *borrowed)
 {
