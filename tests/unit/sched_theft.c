@@ -72,9 +72,11 @@ static uint64_t crowd_of(uint32_t worker)
     return load_relaxed(&workers[worker].shun.crowd);
 }
 
+/* A moment ago, however long this test takes. */
 static void steals_from(uint32_t worker, uint32_t victim)
 {
     weft__theft_begins(&workers[worker], &workers[victim], 1, true);
+    workers[worker].theft.begun += 3600 * SECOND;
 }
 
 /* It has been in a crowd there, and comes to its tick. */
