@@ -3,7 +3,7 @@
  * find - what a worker does when it has nothing: look at the inject queue, search the others, sleep.
  *
  * SHARING IS JUDGED BY WORK  To wake a sleeper costs the waker 5 us, and a thief of tiny tasks slows both sides down. So a worker offers what it has beyond its
- * next task only after it has been busy for 20 us with a backlog (it looks at the clock as seldom as that allows), and a worker
+ * next task only after it has been busy for 20 us with a backlog (it looks at the clock once in eight polls, or 32 pushes, or less), and a worker
  * whose tasks were not worth a theft is shunned for a while (theft.h). Neither can starve anybody: long tasks pass both tests at once. What lies in the ring of a worker that is awake cannot be lost, only shared later; so a
  * sleeper's re-scan leaves the ring of one that is shunned alone, as it leaves lone tasks alone: their worker is about to run them.
  * LEAVE  Unless the monitor has seen that it is not: behind a poll that does not end, everything may be taken, `next` too, by anyone, shunned or not (watch.h). Such a

@@ -4,7 +4,7 @@
 #include "sys/clock.h"
 
 #define WORTHY_NS      INT64_C(50000)   /* what a theft should bring */
-#define WORTHY_TASK_NS INT64_C(250)     /* and what a stolen task should last */
+#define WORTHY_TASK_NS INT64_C(70)      /* and what a stolen task should last. Thrice as much: pairs of tasks that talk, 100 ns, keep to one worker while the other sleeps */
 #define SHUN_MIN_NS    INT64_C(100000)
 #define SHUN_MAX_NS    INT64_C(1000000)
 #define SHUN_CROWD_NS  INT64_C(8000000) /* the most, where what was taken was in others' way; doubled: other work that lies there waits twice as long to be shared */
@@ -58,7 +58,7 @@ void weft__theft_begins(struct weft__worker *w, struct weft__worker *victim, uin
     theft->count = count;
     int64_t now = weft__clock_now();
     theft->begun = now;
-    theft->since = judged ? now : 0;
+    theft->judged = judged;
     count_meetings(w, now);
 }
 
@@ -69,9 +69,9 @@ void weft__theft_ends(struct weft__worker *w)
     if (!victim) return;
     theft->victim = NULL;
     say_crowd(w, 0);
-    if (theft->since == 0) return;
+    if (!theft->judged) return;
     int64_t now = weft__clock_now();
-    int64_t took = now - theft->since;
+    int64_t took = now - theft->begun;
     bool crowd = is_crowd(w->here->met - theft->met, now - theft->met_since);
     if (crowd || took < WORTHY_NS || took < (int64_t)theft->count * WORTHY_TASK_NS) {
         shun(victim, now, crowd ? SHUN_CROWD_NS : SHUN_MAX_NS);
@@ -116,7 +116,7 @@ static void in_crowd(struct weft__worker *w, uint64_t places, int64_t now)
         shun(w, now, SHUN_CROWD_NS);
     } else if (theft->victim) {
         if (now - theft->begun < SHUN_CROWD_NS) shun(theft->victim, now, SHUN_CROWD_NS);
-        theft->since = 0;
+        theft->judged = false;
         say_crowd(w, places);
     }
 }

@@ -2,7 +2,7 @@
  *
  * theft - what a theft was worth, whom thieves leave alone, and who gathers tasks that belong together.
  *
- * SHUNNED  A thief of tiny tasks slows both sides down. When it runs dry it judges what it took: less than 50 us of work, or 250 ns for each task, and its victim is shunned
+ * SHUNNED  A thief of tiny tasks slows both sides down. When it runs dry it judges what it took: less than 50 us of work, or 70 ns for each task, and its victim is shunned
  * for a while, 100 us at first, doubling up to 1 ms; a theft that was worth it makes that 100 us again. One that is shunned is not stolen from, and wakes nobody to be. The judgement is of what lies there, so it is written
  * there, for all thieves: what others have is shared as ever, also with who has just judged.
  *
@@ -43,7 +43,7 @@ struct weft__shun {
 struct weft__theft {
     struct weft__worker *victim; /* whom it stole from, and it has not run dry since; NULL: it works on its own */
     int64_t begun;               /* when */
-    int64_t since;               /* the same; 0: it is judged */
+    bool judged;                 /* it is to be: it was no rescue, and no crowd has shown what it was worth */
     uint64_t count;              /* how many tasks that were */
     int64_t met_since;           /* its meetings (here->met) are counted from then on, */
     uint32_t met;                /* when they were so many */

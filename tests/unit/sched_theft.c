@@ -127,14 +127,32 @@ TEST(theft_that_was_worth_it_begins_anew)
     steals_in_vain(0, 2);
     steals_in_vain(0, 2);
     int64_t until = load_relaxed(&workers[2].shun.until);
-    steals_from(1, 2);
-    workers[1].theft.since -= SECOND;
+    weft__theft_begins(&workers[1], &workers[2], 1, true);
+    workers[1].theft.begun -= SECOND;
     weft__theft_ends(&workers[1]);
     ASSERT_EQ(next_ns(2), MIN_NS);
     ASSERT_EQ(load_relaxed(&workers[2].shun.until), until); /* what was said stands */
     weft__theft_ends(&workers[1]);                          /* it is judged once */
     ASSERT_EQ(next_ns(2), MIN_NS);
     done();
+}
+
+/* A task that talks to one that it has spawned lasts 100 ns; one that does nothing, 20 to 50 at a thief. */
+TEST(theft_of_small_tasks_is_worth_it_and_of_empty_ones_is_not)
+{
+    static const struct {
+        int64_t each_ns;
+        bool shunned;
+    } cases[] = {{100, false}, {50, true}};
+    static const uint32_t count = 1000000000; /* so many that this test's own time is nothing beside theirs */
+    for (uint32_t i = 0; i < 2; i++) {
+        start(WORKERS);
+        weft__theft_begins(&workers[1], &workers[2], count, true);
+        workers[1].theft.begun -= (int64_t)count * cases[i].each_ns;
+        weft__theft_ends(&workers[1]);
+        ASSERT_EQ(is_shunned(2), cases[i].shunned);
+        done();
+    }
 }
 
 /* What a crowd has brought about lasts, whoever finds that worker's tasks too small meanwhile. */
