@@ -29,30 +29,32 @@ const char *__tsan_default_options(void)
 
 struct holder {
     struct weft__lock *lock;
-    _Atomic bool holds; /* relaxed: a flag */
+    _Atomic bool holds;  /* relaxed, both: flags */
+    _Atomic bool forked;
 };
 
-/* Holds it for long enough that a fork which does not wait for it falls into that time. */
-static void *holds_for_a_while(void *arg)
+/* Holds it until the fork sleeps for it, or is over: one that does not wait has then copied a lock that is held. */
+static void *holds_until_the_fork(void *arg)
 {
     struct holder *h = arg;
     weft__lock_take(h->lock);
     store_relaxed(&h->holds, true);
-    for (int i = 0; i < 2000; i++)
+    while (load_relaxed(&h->lock->word) != 2 && !load_relaxed(&h->forked)) /* relaxed: looked at again and again */
         sched_yield();
     weft__lock_drop(h->lock);
     return NULL;
 }
 
-static int child_finds_it_free(struct weft__lock *lock)
+static int child_finds_it_free(struct holder *h)
 {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        bool free = weft__lock_try_take(lock);
-        if (free) weft__lock_drop(lock);
+        bool free = weft__lock_try_take(h->lock);
+        if (free) weft__lock_drop(h->lock);
         _exit(free ? 0 : 1);
     }
+    store_relaxed(&h->forked, true);
     ASSERT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -65,10 +67,10 @@ TEST(fork_waits_for_the_locks_of_the_process)
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
         struct holder h = {.lock = locks[i]};
         pthread_t thread;
-        ASSERT_OK(pthread_create(&thread, NULL, holds_for_a_while, &h));
+        ASSERT_OK(pthread_create(&thread, NULL, holds_until_the_fork, &h));
         while (!load_relaxed(&h.holds))
             sched_yield();
-        ASSERT_OK(child_finds_it_free(locks[i]));
+        ASSERT_OK(child_finds_it_free(&h));
         ASSERT_OK(pthread_join(thread, NULL));
         ASSERT(weft__lock_try_take(locks[i])); /* the parent's is free as well */
         weft__lock_drop(locks[i]);
