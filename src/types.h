@@ -19,6 +19,7 @@ struct weft__fiber;
 struct weft__stacks;
 struct weft__stack_magazine;
 struct weft__region;
+struct weft__sleeper;
 
 /* ---- task: the header of a task, one cache line; the frame follows it ------------------------------------------------------------------
  *
@@ -152,6 +153,7 @@ struct weft__here {
     char *stack_lo;                 /* of the thread's own stack; NULL: not asked for yet */
     size_t stack_bytes;             /* of that; 0: it cannot be told */
     struct weft__region *regions;   /* that it is inside of, off fibers; the innermost (task/region.h) */
+    struct weft__sleeper *sleeper;  /* of its last call, for the next one; NULL: none (task/call.h) */
     uint64_t draws;                 /* of weft__here_draw; a worker's begin at its seed */
     void (*waits)(
         const _Atomic uint32_t *

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "sys/futex.h"
+#include "sys/thread.h"
 #include "task/fiber.h"
 #include "task/here.h"
 #include "task/name.h"
@@ -28,20 +29,20 @@
 /* ---- on a plain thread --------------------------------------------------------------------------- */
 
 /* A thread in its own wait. */
-struct sleeper {
+struct weft__sleeper {
     struct weft__foreign foreign;
     _Atomic uint32_t rung; /* a futex: 1 since the last sleep's end somebody woke  [call-ring] */
     _Atomic uint32_t gone; /* a futex: 1 the last reference is gone                [call-gone] */
 };
 
-static struct sleeper *sleeper_of(struct weft__foreign *foreign)
+static struct weft__sleeper *sleeper_of(struct weft__foreign *foreign)
 {
-    return weft__container_of(foreign, struct sleeper, foreign);
+    return weft__container_of(foreign, struct weft__sleeper, foreign);
 }
 
 static void sleeper_wake(struct weft__foreign *foreign)
 {
-    struct sleeper *s = sleeper_of(foreign);
+    struct weft__sleeper *s = sleeper_of(foreign);
     /* [call-ring] with sleep_until_rung: what was written before the wake */
     if (exchange_release(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
 }
@@ -53,7 +54,7 @@ static void sleeper_free(struct weft__foreign *foreign)
 
 static void sleeper_leave(struct weft__foreign *foreign)
 {
-    struct sleeper *s = sleeper_of(foreign);
+    struct weft__sleeper *s = sleeper_of(foreign);
     store_release(&s->gone, 1); /* [call-gone] with sleeper_done: nobody touches it any more */
     (void)weft__futex_wake(&s->gone, 1); /* its stack may be gone; the call allows that */
 }
@@ -61,23 +62,53 @@ static void sleeper_leave(struct weft__foreign *foreign)
 static const struct weft__foreign_ops on_heap = {.wake = sleeper_wake, .free = sleeper_free};
 static const struct weft__foreign_ops on_stack = {.wake = sleeper_wake, .free = sleeper_leave};
 
-/* Gives a sleeper with one reference; `spare` where there is no memory. */
-static struct sleeper *sleeper_new(struct sleeper *spare)
+/* Gives a sleeper with one reference, that of this thread's last call if it has kept it; `spare` where there is no memory. */
+static struct weft__sleeper *sleeper_new(struct weft__sleeper *spare)
 {
-    struct sleeper *s = weft__alloc_aligned(sizeof(*s), _Alignof(max_align_t));
-    if (s) {
-        weft__foreign_init(&s->foreign, &on_heap);
-        return s;
-    }
-    store_relaxed(&spare->rung, 0); /* relaxed, both: not shared yet */
-    store_relaxed(&spare->gone, 0);
-    weft__foreign_init(&spare->foreign, &on_stack);
-    return spare;
+    struct weft__here *here = weft__here();
+    struct weft__sleeper *s = here->sleeper;
+
+    here->sleeper = NULL; /* in use: what a timer's hook calls meanwhile has its own */
+    if (!s) s = weft__alloc_aligned(sizeof(*s), _Alignof(max_align_t));
+    const struct weft__foreign_ops *ops = s ? &on_heap : &on_stack;
+    if (!s) s = spare;
+    store_relaxed(&s->rung, 0); /* relaxed, both: not shared yet */
+    store_relaxed(&s->gone, 0);
+    weft__foreign_init(&s->foreign, ops);
+    return s;
+}
+
+static void forget_at_exit(struct weft__thread_exit *exit)
+{
+    (void)exit;
+    weft__call_forget();
+}
+
+void weft__call_forget(void)
+{
+    struct weft__here *here = weft__here();
+    struct weft__sleeper *s = here->sleeper;
+
+    here->sleeper = NULL;
+    if (s) weft__foreign_unref(&s->foreign);
+}
+
+/* For the next call, if nobody has kept its waker, and the thread's end can be told of it. */
+static bool sleeper_keep(struct weft__sleeper *s)
+{
+    static _Thread_local struct weft__thread_exit ending __attribute__((tls_model("initial-exec")));
+    struct weft__here *here = weft__here();
+
+    if (here->sleeper || !weft__foreign_alone(&s->foreign)) return false;
+    if (weft__thread_at_exit(&ending, forget_at_exit) < 0) return false;
+    here->sleeper = s;
+    return true;
 }
 
 /* Takes the owner's reference. */
-static void sleeper_done(struct sleeper *s, struct sleeper *spare)
+static void sleeper_done(struct weft__sleeper *s, struct weft__sleeper *spare)
 {
+    if (s != spare && sleeper_keep(s)) return;
     weft__foreign_unref(&s->foreign);
     if (s != spare) return;
     while (load_acquire(&spare->gone) == 0) { /* [call-gone] with sleeper_leave */
@@ -93,7 +124,7 @@ static int64_t look_at_timers(void)
 }
 
 /* Whoever was told that this thread waits reads `rung`: it is taken when they know better. */
-static void sleep_until_rung(struct sleeper *s)
+static void sleep_until_rung(struct weft__sleeper *s)
 {
     const struct weft__here *here = weft__here();
 
@@ -108,7 +139,7 @@ static void sleep_until_rung(struct sleeper *s)
 }
 
 /* One poll, with a fresh budget. A poll that yields has nobody to let pass: it is polled again. */
-static weft_poll poll_on_thread(struct sleeper *s, weft_pollfn *poll, void *frame, bool *yielded)
+static weft_poll poll_on_thread(struct weft__sleeper *s, weft_pollfn *poll, void *frame, bool *yielded)
 {
     struct weft__here *here = weft__here();
     struct weft_cx cx = {
@@ -127,8 +158,8 @@ static weft_poll poll_on_thread(struct sleeper *s, weft_pollfn *poll, void *fram
 
 static void run_on_thread(weft_pollfn *poll, void *frame)
 {
-    struct sleeper spare;
-    struct sleeper *s = sleeper_new(&spare);
+    struct weft__sleeper spare;
+    struct weft__sleeper *s = sleeper_new(&spare);
     bool yielded;
 
     while (poll_on_thread(s, poll, frame, &yielded) == WEFT_PENDING) {

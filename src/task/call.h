@@ -11,12 +11,13 @@
  * in none is in a hook. A fiber polled beneath has a record of its own, and may suspend.
  *
  * A plain thread's waker may be delivered late, when the call has returned and its stack is another
- * call's. So the foreign waker lies on the heap, and every deliverer holds a reference. Where there
- * is no memory it lies on the stack, and the call waits until the last reference is gone.
+ * call's. So the foreign waker lies on the heap, and every deliverer holds a reference. The thread keeps
+ * it for its next call, unless somebody has a reference when the call ends: a wait takes nothing from the heap
+ * but the first one of a thread. Where there is no memory it lies on the stack, and the call waits until the
+ * last reference is gone.
  *     Pairs: [call-ring] wake -> sleeper, what was written before the wake.
  *            [call-gone] last unref -> owner of a waker on the stack, the last touch.
- * Rejected: a waker kept per thread (40 ns less per call, for a destructor at thread exit that must
- * outlive all users of thread-locals).
+ * Rejected: a waker in the thread's own record (who has kept a reference would hold the thread's end up).
  */
 #ifndef WEFT_TASK_CALL_H
 #define WEFT_TASK_CALL_H
@@ -41,6 +42,9 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller);
         int r_ = weft__run_from(name##_poll, &f_, __builtin_return_address(0));                    \
         r_ < 0 ? r_ : f_.ret;                                                                      \
     })
+
+/* Give back what this thread keeps for its next call. It does so when it ends. */
+void weft__call_forget(void);
 
 /* Would it be refused here? */
 bool weft__run_is_refused(void);

@@ -36,6 +36,11 @@ void weft__foreign_unref(struct weft__foreign *foreign)
     foreign->ops->free(foreign);
 }
 
+bool weft__foreign_alone(struct weft__foreign *foreign)
+{
+    return load_acquire(&foreign->state) == FOREIGN_REF; /* [foreign-ref] with unref: the others' last touch */
+}
+
 static bool foreign_claim(struct weft__foreign *foreign)
 {
     /* Always a read-modify-write, as for tasks. [foreign-wake] with deliver: what we wrote;

@@ -156,4 +156,7 @@ void weft__foreign_init(struct weft__foreign *foreign, const struct weft__foreig
 void weft__foreign_ref(struct weft__foreign *foreign);
 void weft__foreign_unref(struct weft__foreign *foreign);
 
+/* Asked by its owner, who waits for nothing by it any more: has nobody else a reference? Then nobody touches it again, and it can be made anew. */
+bool weft__foreign_alone(struct weft__foreign *foreign);
+
 #endif

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/sanitize.h"
 #include "driver/driver.h"
+#include "task/call.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -199,6 +200,7 @@ void test_run_body(const struct test_case *c, void (*body)(void), int round)
 
     if (!ran_to_its_end(body)) return;
     if (!c->fds_may_stay) check_fds(&fds);
+    weft__call_forget(); /* what this thread keeps for its next call is nobody's leak */
     if (!c->memory_may_stay) check_memory(blocks);
     if (!c->threads_may_stay) check_threads(threads);
 }

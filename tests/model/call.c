@@ -2,13 +2,14 @@
  *
  * A plain thread that waits, proven: whoever wakes it, and however many do, its next poll sees
  * what was written before; and its waker, on the heap or on its stack, is given back behind the
- * last deliverer's last touch, once.
+ * last deliverer's last touch, once. What the thread keeps for its next call nobody else touches.
  *
  * The wakers here hold a reference each, as whoever keeps a waker does. A thread without memory
  * goes through the steps of run_on_thread with a block that the checker watches in place of the
  * frame.
  */
 #include "base/alloc.h"
+#include "sys/thread.h"
 #include "task/here.h"
 
 #include <stddef.h>
@@ -20,10 +21,17 @@ static bool no_memory;
 static struct weft__here here_of_the_sleeper; /* the only thread that asks */
 #define weft__here() (&here_of_the_sleeper)
 
+#define weft__thread_at_exit(exit, run) ((void)(exit), (void)(run), 0)
+
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wstring-conversion" /* weft_dassert(!"what cannot be") is fine */
 #endif
+#include "task/waker.h"
+
+enum { KEEPS_ANYWAY = 100 }; /* a broken twin: its waker is used again while a deliverer has it */
+#define weft__foreign_alone(foreign) (model_mutant == KEEPS_ANYWAY || (weft__foreign_alone)(foreign))
 #include "task/call.c"
+#undef weft__foreign_alone
 #include "task/region.c"
 #include "task/state.c"
 #include "task/waker.c"
@@ -37,11 +45,12 @@ int weft__fiber_wait(struct weft__fiber *f, weft_pollfn *poll, void *frame)
     return 0;
 }
 
-static _Atomic uintptr_t kept;    /* the waker, for those who will use it */
-static _Atomic unsigned messages; /* relaxed: the wake has to carry them */
-static unsigned letter;           /* plain: the same */
+/* Of each of up to two calls, one after the other. */
+static _Atomic uintptr_t kept[2];    /* the waker, for those who will use it */
+static _Atomic unsigned messages[2]; /* relaxed: the wake has to carry them */
+static unsigned letter[2];           /* plain: the same */
 static unsigned wakers;
-static bool woken_for_all;
+static unsigned calls, woken_for_all;
 
 /* ---- broken twins ---- */
 
@@ -57,13 +66,13 @@ enum {
 
 static void wake_relaxed(struct weft__foreign *foreign)
 {
-    struct sleeper *s = sleeper_of(foreign);
+    struct weft__sleeper *s = sleeper_of(foreign);
     if (exchange_relaxed(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
 }
 
 static void wake_then_ring(struct weft__foreign *foreign)
 {
-    struct sleeper *s = sleeper_of(foreign);
+    struct weft__sleeper *s = sleeper_of(foreign);
     (void)weft__futex_wake(&s->rung, 1);
     (void)exchange_release(&s->rung, 1);
 }
@@ -76,7 +85,7 @@ static void wake_and_go(struct weft__foreign *foreign)
 
 static void go_relaxed(struct weft__foreign *foreign)
 {
-    struct sleeper *s = sleeper_of(foreign);
+    struct weft__sleeper *s = sleeper_of(foreign);
     store_relaxed(&s->gone, 1);
     (void)weft__futex_wake(&s->gone, 1);
 }
@@ -108,10 +117,10 @@ static void break_it(struct weft__foreign *foreign)
     default:
         break;
     }
-    if (model_mutant != HONEST) foreign->ops = &twin;
+    if (model_mutant != HONEST && model_mutant != KEEPS_ANYWAY) foreign->ops = &twin;
 }
 
-static void sleep_twin(struct sleeper *s)
+static void sleep_twin(struct weft__sleeper *s)
 {
     if (model_mutant != SLEEPS_ON_A_RING) {
         sleep_until_rung(s);
@@ -123,7 +132,7 @@ static void sleep_twin(struct sleeper *s)
     } while (exchange_acquire(&s->rung, 0) == 0);
 }
 
-static void done_twin(struct sleeper *s, struct sleeper *spare)
+static void done_twin(struct weft__sleeper *s, struct weft__sleeper *spare)
 {
     if (model_mutant == DOES_NOT_WAIT) {
         weft__foreign_unref(&s->foreign);
@@ -134,44 +143,52 @@ static void done_twin(struct sleeper *s, struct sleeper *spare)
 
 /* ---- the thread ---- */
 
+struct visit {
+    unsigned call;
+    bool given;
+};
+
 /* The first poll gives its waker away; those that follow were woken, and look. */
 static weft_poll poll(void *frame, struct weft_cx *cx)
 {
-    bool *given = frame;
-    if (!*given) {
+    struct visit *f = frame;
+    if (!f->given) {
         struct weft__foreign *foreign = weft__waker_foreign(cx->waker);
         break_it(foreign);
         for (unsigned i = 0; i < wakers; i++)
             weft__foreign_ref(foreign);
-        *given = true;
-        store_release(&kept, cx->waker.word);
+        f->given = true;
+        store_release(&kept[f->call], cx->waker.word);
         return WEFT_PENDING;
     }
-    if (wakers == 1) model_assert(plain_read(&letter) == 1);
-    if (load_relaxed(&messages) < wakers) return WEFT_PENDING;
-    woken_for_all = true;
+    if (wakers == 1) model_assert(plain_read(&letter[f->call]) == 1);
+    if (load_relaxed(&messages[f->call]) < wakers) return WEFT_PENDING;
+    woken_for_all++;
     return WEFT_READY;
 }
 
 static void waits_on_heap(void *arg)
 {
     (void)arg;
-    bool given = false;
-    int r = weft__run_from(poll, &given, NULL);
-    model_assert(r == 0);
+    for (unsigned i = 0; i < calls; i++) {
+        struct visit f = {.call = i};
+        int r = weft__run_from(poll, &f, NULL);
+        model_assert(r == 0);
+    }
+    weft__call_forget();
 }
 
 /* As run_on_thread. */
 static void waits_on_stack(void *arg)
 {
     (void)arg;
-    bool given = false;
+    struct visit f = {.call = 0};
     bool yielded;
-    struct sleeper *spare = model_alloc(sizeof(*spare));
-    struct sleeper *s = sleeper_new(spare);
+    struct weft__sleeper *spare = model_alloc(sizeof(*spare));
+    struct weft__sleeper *s = sleeper_new(spare);
 
     model_assert(s == spare);
-    while (poll_on_thread(s, poll, &given, &yielded) == WEFT_PENDING)
+    while (poll_on_thread(s, poll, &f, &yielded) == WEFT_PENDING)
         sleep_twin(s);
     done_twin(s, spare);
     model_free(spare); /* the next call's frame is written over it */
@@ -179,12 +196,12 @@ static void waits_on_stack(void *arg)
 
 static void waker_thread(void *arg)
 {
-    (void)arg;
-    while (load_acquire(&kept) == 0)
+    unsigned call = (unsigned)(uintptr_t)arg;
+    while (load_acquire(&kept[call]) == 0)
         model_yield();
-    struct weft_waker waker = {load_relaxed(&kept)};
-    if (wakers == 1) plain_write(&letter, 1);
-    fetch_add_relaxed(&messages, 1);
+    struct weft_waker waker = {load_relaxed(&kept[call])};
+    if (wakers == 1) plain_write(&letter[call], 1);
+    fetch_add_relaxed(&messages[call], 1);
     weft__waker_wake(waker, NULL);
     weft__foreign_unref(weft__waker_foreign(waker));
 }
@@ -193,19 +210,22 @@ static void begin(unsigned count, bool memory)
 {
     no_memory = !memory;
     here_of_the_sleeper = (struct weft__here){0};
-    store_relaxed(&kept, 0);
-    store_relaxed(&messages, 0);
-    plain_write(&letter, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        store_relaxed(&kept[i], 0);
+        store_relaxed(&messages[i], 0);
+        plain_write(&letter[i], 0);
+    }
     wakers = count;
-    woken_for_all = false;
+    calls = 1;
+    woken_for_all = 0;
 }
 
 static void end(void)
 {
-    for (unsigned i = 0; i < wakers; i++)
-        model_thread(waker_thread, NULL);
+    for (unsigned i = 0; i < calls * wakers; i++)
+        model_thread(waker_thread, (void *)(uintptr_t)(i / wakers));
     model_join();
-    model_assert(woken_for_all);
+    model_assert(woken_for_all == calls);
 }
 
 /* ---- the cases ---- */
@@ -220,6 +240,15 @@ static void heap_one(void)
 static void heap_two(void)
 {
     begin(2, true);
+    model_thread(waits_on_heap, NULL);
+    end();
+}
+
+/* The second call has the first one's waker, or another if somebody is still at that. */
+static void heap_again(void)
+{
+    begin(1, true);
+    calls = 2;
     model_thread(waits_on_heap, NULL);
     end();
 }
@@ -246,6 +275,7 @@ static const struct model_case cases[] = {
      .preemptions = 3,
      .spurious = 2},
     {.name = "call: on the heap, two wakes", .run = heap_two, .preemptions = 3, .weaken = true},
+    {.name = "call: twice on the heap, a wake each", .run = heap_again, .preemptions = 3, .weaken = true},
     {.name = "call: on the stack, two wakes", .run = stack_two, .preemptions = 3},
     {.name = "mutant: the ring publishes nothing",
      .run = stack_one,
@@ -262,6 +292,10 @@ static const struct model_case cases[] = {
      .mutant = SLEEPS_ON_A_RING,
      .must_fail = true,
      .why = "lost"},
+    {.name = "mutant: kept while a deliverer has it",
+     .run = heap_again,
+     .mutant = KEEPS_ANYWAY,
+     .must_fail = true},
     {.name = "mutant: gone is relaxed",
      .run = stack_one,
      .mutant = GONE_RELAXED,

@@ -4,6 +4,7 @@
  */
 #include "task/call.h"
 
+#include "base/alloc.h"
 #include "base/fault.h"
 #include "death.h"
 #include "task/fiber.h"
@@ -157,6 +158,66 @@ TEST(call_on_a_thread_survives_a_late_delivery)
     ASSERT_EQ(bell.ret, 42);
     weft__waker_push(kept, &no_sched);
 }
+
+#if defined(WEFT_DEBUG) /* else nobody counts */
+
+/* A thread's waits take nothing from the heap but its first one, whether somebody comes late or not. */
+TEST(call_on_a_thread_keeps_its_waker_for_the_next)
+{
+    struct bell late = {.pendings = 1, .on_poll = claim_and_keep};
+    int64_t before = weft__alloc_live();
+    weft__run(bell_poll, &late); /* somebody still has the waker: it goes with them */
+    ASSERT_EQ(weft__alloc_live(), before + 1);
+    for (int i = 0; i < 3; i++) {
+        struct bell bell = {.pendings = 2, .on_poll = ring};
+        weft__run(bell_poll, &bell);
+        ASSERT_EQ(bell.ret, 42);
+        ASSERT_EQ(weft__alloc_live(), before + 2); /* one is kept */
+    }
+    weft__waker_push(kept, &no_sched);
+    ASSERT_EQ(weft__alloc_live(), before + 1);
+    weft__call_forget();
+    ASSERT_EQ(weft__alloc_live(), before);
+}
+
+static void *call_once(void *arg)
+{
+    struct bell bell = {.pendings = 1, .on_poll = ring};
+    (void)arg;
+    weft__run(bell_poll, &bell);
+    return NULL;
+}
+
+/* Also where it calls, by another's destructor, behind the end of what was kept. */
+static void call_at_the_end(void *value)
+{
+    (void)call_once(value);
+}
+
+static void *calls_with_a_key(void *arg)
+{
+    const pthread_key_t *key = arg;
+    (void)pthread_setspecific(*key, arg);
+    return call_once(NULL);
+}
+
+TEST(call_of_a_thread_that_ends_leaves_nothing)
+{
+    pthread_t thread;
+    pthread_key_t key;
+    int64_t before = weft__alloc_live();
+    ASSERT_OK(pthread_create(&thread, NULL, call_once, NULL));
+    ASSERT_OK(pthread_join(thread, NULL));
+    ASSERT_EQ(weft__alloc_live(), before);
+
+    ASSERT_OK(pthread_key_create(&key, call_at_the_end));
+    ASSERT_OK(pthread_create(&thread, NULL, calls_with_a_key, &key));
+    ASSERT_OK(pthread_join(thread, NULL));
+    ASSERT_EQ(weft__alloc_live(), before);
+    ASSERT_OK(pthread_key_delete(key));
+}
+
+#endif
 
 #if defined(WEFT_FAULTS)
 
