@@ -89,6 +89,7 @@ struct weft__slab_source {
 struct weft__block {
     _Atomic uint64_t state;           /* the user's, see above  [slab-state] */
     struct weft__block *_Atomic link; /* next of its list; the user's while in use */
+    const void *kept;                 /* the user's, also while it is free: it tells who was there last */
     struct weft__block *batch;        /* next batch, in a batch's first block  [slab-return] */
 };
 

@@ -16,6 +16,8 @@
 
 #include <errno.h>
 
+_Static_assert(offsetof(struct weft_task, site) == offsetof(struct weft__block, kept), "a free block still tells whose task it was");
+
 /* For threads that are no workers. */
 static struct weft_task *block_from_guest(struct weft_rt *rt, size_t bytes)
 {

@@ -25,12 +25,13 @@ static struct weft_task *task_of(uintptr_t holder)
     return (void *)(holder & (((uintptr_t)1 << WEFT__HOLDER_GEN_SHIFT) - 1));
 }
 
-/* Is what lies in the block, whose state was `word`, still the record of that generation? It goes on to the next as it is freed, and its flags are zero until it is
- * used again: until then the record is what it was. */
-static bool is_record_of(uint64_t word, uintptr_t holder)
+/* Is what lies in the block, whose state was `word`, still the record of that generation? It goes on to the next as it is freed, and its flags are zero until the task
+ * that uses it again starts: until then the record is what it was, or that of a task that was never polled, which holds nothing. */
+static bool is_record_of(const struct weft_task *copy, uint64_t word, uintptr_t holder)
 {
     uint16_t since = (uint16_t)(weft__state_generation_of(word) - (holder >> WEFT__HOLDER_GEN_SHIFT));
-    return since == 0 || (since == 1 && !(word & WEFT__STATE_FLAGS));
+    if (since == 1 && !(word & WEFT__STATE_FLAGS)) return load_relaxed(&copy->polls) > 0; /* relaxed: a copy */
+    return since == 0;
 }
 
 static struct known look_at(uintptr_t holder)
@@ -51,7 +52,7 @@ static struct known look_at(uintptr_t holder)
     uint16_t generation = (uint16_t)weft__state_generation_of(word);
     known.ended = !(word & WEFT__STATE_FLAGS) || (word & WEFT__STATE_COMPLETE) ||
                   generation != (uint16_t)(holder >> WEFT__HOLDER_GEN_SHIFT);
-    if (!is_record_of(word, holder)) return known; /* another lives there by now, or did */
+    if (!is_record_of(&block.task, word, holder)) return known; /* another lives there by now, or did */
     if (weft__peek(block.task.site, &known.site, sizeof(known.site)) < 0) known.site.name = NULL;
     if (weft__name_peek(task_of(holder), word, known.own) < 0) known.own[0] = '\0';
     return known;

@@ -14,7 +14,8 @@
  * sort: a timer fires when its exact deadline has come, never before.
  *
  * LANES  A slot is four lists, by the quarter of it that a deadline is in; what is past lies where
- * `elapsed` is. Of two with the same deadline the first armed fires first, in whatever order the lists are gone through. They are gone through side
+ * `elapsed` is. Of two with the same deadline the first armed fires first, in whatever order the lists are gone through (but for one that is armed while a slot with it
+ * is falling, in a turn that was cut short: it may go before those that have not fallen yet). They are gone through side
  * by side. Who follows one list through timers that nobody has touched for milliseconds waits for the
  * memory at each of them; of four lists it waits for four at a time.
  *
