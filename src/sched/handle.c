@@ -95,7 +95,9 @@ void weft_unref(weft_task *task)
 
 void weft__handle_cancel_for(weft_task *task, int why)
 {
-    if (weft__state_cancel_for(task, why) == WEFT__STATE_ENQUEUE) weft__sched.ops->push(weft__sched.self, task);
+    if (weft__state_cancel_for(task, why) != WEFT__STATE_ENQUEUE) return;
+    weft__lock_assert_none_held();
+    weft__sched.ops->push(weft__sched.self, task);
 }
 
 void weft_cancel(weft_task *task)
