@@ -234,7 +234,7 @@ uint64_t weft_sem_forget(weft_sem *sem, uint64_t permits)
 }
 
 /* Who waits keeps its -EPIPE; nobody queues any more. */
-void weft_sem_close(weft_sem *sem)
+int weft_sem_close(weft_sem *sem)
 {
     struct weft__sem *s = sem_of(sem);
 
@@ -242,6 +242,7 @@ void weft_sem_close(weft_sem *sem)
     uint64_t word = fetch_or_relaxed(&s->word, CLOSED); /* relaxed, both: a flag */
     if (word & WAITERS) (void)fetch_and_relaxed(&s->word, ~WAITERS);
     (void)weft__waitlist_unlock_wake_all(&s->list, &weft__sched);
+    return word & CLOSED ? -EALREADY : 0;
 }
 
 bool weft_sem_closed(const weft_sem *sem)

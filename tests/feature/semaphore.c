@@ -99,7 +99,7 @@ TEST(semaphore_on_a_thread_without_a_runtime)
     ASSERT_EQ(weft_sem_acquire(NULL, 1), -EINVAL);
     ASSERT_EQ(weft_sem_try_acquire(&s, WEFT_SEM_MAX + 1), -EINVAL);
     ASSERT(!weft_sem_closed(&s));
-    weft_sem_close(&s);
+    ASSERT_OK(weft_sem_close(&s));
     ASSERT(weft_sem_closed(&s));
     weft_sem_release(&s, 1);
     ASSERT_EQ(weft_sem_acquire(&s, 1), -EPIPE);

@@ -270,8 +270,8 @@ TEST(sync_misuse_closed_twice_and_sent_to_once_closed)
     ASSERT_EQ(weft_watch_close(watch), -EALREADY);
     ASSERT_EQ(weft_watch_set(watch, &word), -EPIPE);
     weft_watch_free(watch);
-    weft_sem_close(&sem);
-    weft_sem_close(&sem);
+    ASSERT_OK(weft_sem_close(&sem));
+    ASSERT_EQ(weft_sem_close(&sem), -EALREADY);
     ASSERT_EQ(weft_sem_acquire(&sem, 1), -EPIPE);
 }
 
