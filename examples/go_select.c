@@ -10,27 +10,23 @@
 
 typedef WEFT_CHAN(int) int_chan;
 
+/* As the page has it, letter by letter. By default it is the end, or this task was cancelled. */
+/* clang-format off */
 static int meter(int_chan *numbers, int_chan *quit)
 {
     weft_interval every = weft_interval_of(weft_ms(1));
     int number, reports = 0, sum = 0;
-
     for (;;) {
         switch (weft_select(weft_case(weft_recv, weft_on(numbers, &number)),
                             weft_case(weft_tick, &every),
                             weft_case(weft_recv, weft_on(quit, &number)))) {
-        case 0:
-            sum += number;
-            break;
-        case 1:
-            reports++;
-            break;
-        default: /* the end, or this task was cancelled */
-            printf("sum %d, %s\n", sum, reports > 0 ? "reported on the way" : "no report");
-            return 0;
+        case 0: sum += number; break;
+        case 1: reports++; break;
+        default: printf("sum %d, %d\n", sum, reports); return 0;
         }
     }
 }
+/* clang-format on */
 
 static int app(void)
 {

@@ -4,8 +4,9 @@
 
 Each ```c block is found by its first line and put into the surroundings that a page leaves out: functions around
 statements, declarations of the reader's own functions. Not a character of the block is changed; a block that this table
-does not know is an error, so no page can change unseen. What the library does not have yet is either declared here
-(WAITING: dropped as soon as a header has it) or keeps its block from being served, and then the reason is printed.
+does not know is an error, so no page can change unseen. One that stands in an example, too, is looked for there, letter
+by letter. What the library does not have yet is either declared here (WAITING: dropped as soon as a header has it) or
+keeps its block from being served, and then the reason is printed.
 
 --link FLAGS   also link the blocks that are whole programs with these flags (say "build/dev/src/libweft.a -pthread"), by each
                compiler that is here, run them and compare what they print; a server is talked to. Without it they are compiled only. A block that still stands on a
@@ -455,6 +456,7 @@ WEFT_MAIN(app)
 
 SERVED["static int meter("] = {
     "needs": [],
+    "example": "go_select.c",
     "before": "#include <stdio.h>\ntypedef WEFT_CHAN(int) int_chan;\n",
     "parts": [(None, "", "\nint measures(int_chan *numbers, int_chan *quit);\n"
                "int measures(int_chan *numbers, int_chan *quit) { return meter(numbers, quit); }\n")],
@@ -571,6 +573,9 @@ def main():
             missing = [name for name in entry["needs"] if not has_name(args.root, name)]
             source = source_of(block, entry, missing)
             failed = compile_all(args.root, source, work)
+            if "example" in entry and block not in (args.root / "examples" / entry["example"]).read_text():
+                failed += 1
+                print(f"{title}: examples/{entry['example']} does not have it as it stands here")
             note = f", with declarations of {', '.join(missing)}" if missing else ""
             whole = "program" in entry or "talks" in entry
             if args.link and whole and not missing:

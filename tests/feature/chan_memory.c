@@ -69,6 +69,32 @@ TEST(chan_memory_of_an_idle_one)
     ASSERT_EQ(alive(), 0);
 }
 
+/* The same of what many hear: a broadcast's ring is beside it, a watch has one place. */
+TEST(chan_memory_of_an_idle_broadcast_and_watch)
+{
+    typedef WEFT_BROADCAST(int) int_cast;
+    typedef WEFT_WATCH(int) int_watch;
+    const int64_t most = 255 - (int64_t)sizeof(void *) + NOTE_BYTES;
+    const int first = 7;
+    int_cast *cast;
+    int_watch *watch;
+
+    ASSERT_OK(weft_set_allocator(&counted));
+    ASSERT_OK(weft_broadcast_new(1, &cast));
+    int64_t one = alive();
+    ASSERT_LE(one - (int64_t)sizeof(int), most);
+    weft_broadcast_free(cast);
+    ASSERT_EQ(alive(), 0);
+    ASSERT_OK(weft_broadcast_new(64, &cast));
+    ASSERT_EQ(alive(), one + 63 * (int64_t)sizeof(int)); /* in one block, as above */
+    weft_broadcast_free(cast);
+    ASSERT_EQ(alive(), 0);
+    ASSERT_OK(weft_watch_new(&first, &watch));
+    ASSERT_LE(alive() - (int64_t)sizeof(int), most);
+    weft_watch_free(watch);
+    ASSERT_EQ(alive(), 0);
+}
+
 /* However fast the sender and slow the receiver, a bounded channel has what it was made with: the receiver looks after each message. */
 static int sends_all(int_chan *chan, int count)
 {

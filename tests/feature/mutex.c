@@ -267,6 +267,22 @@ static int late(void)
     return weft_unlock(&mutex);
 }
 
+struct late_awaiting {
+    WEFT_FRAME(int);
+    struct weft_lock lock;
+    struct weft_yield yield;
+};
+static weft_async(late_awaiting)
+{
+    weft_begin;
+    weft_await(f->lock, weft_lock, &mutex);
+    if (f->lock.ret < 0) weft_return(f->lock.ret);
+    store_relaxed(&late_has_it, true);
+    weft_await(f->yield, weft_yield);
+    weft_return(weft_unlock(&mutex));
+    weft_end;
+}
+
 /* Unlocks and takes it again at once, before the woken one looks. */
 static void overtake(void)
 {
@@ -278,12 +294,13 @@ static void overtake(void)
 
 /* On a clock that stands, with one worker: overtaken while less than a millisecond has passed; then, once more looked at in
  * vain, it gets the lock with the next unlock, and nobody else does. */
-static int overtaken(void)
+static int overtaken(bool stackless)
 {
+    int r = 1;
     begin();
     store_relaxed(&late_has_it, false);
     ASSERT_OK(weft_lock(&mutex));
-    weft_task *task = weft_go(late);
+    weft_task *task = stackless ? weft_spawn(late_awaiting) : weft_go(late);
     storm_pause_here(3); /* it waits */
     for (int i = 0; i < 5; i++)
         overtake();
@@ -296,16 +313,28 @@ static int overtaken(void)
     ASSERT_OK(weft_lock(&mutex)); /* behind it */
     ASSERT(load_relaxed(&late_has_it));
     ASSERT_OK(weft_unlock(&mutex));
-    ASSERT_OK(weft_join(task, NULL));
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_OK(r);
     ASSERT_OK(weft_try_lock(&mutex)); /* as before */
     ASSERT_OK(weft_unlock(&mutex));
     weft_mutex_done(&mutex);
     return 0;
 }
 
+static int fiber_overtaken(void)
+{
+    return overtaken(false);
+}
+
+static int stackless_overtaken(void)
+{
+    return overtaken(true);
+}
+
 TEST(mutex_is_handed_over_after_a_millisecond)
 {
-    ASSERT_OK(weft_test_run(overtaken));
+    ASSERT_OK(weft_test_run(fiber_overtaken));
+    ASSERT_OK(weft_test_run(stackless_overtaken));
 }
 
 /* The starving one is cancelled: the lock is as it was. */

@@ -214,6 +214,52 @@ static weft_async(owner_stackless)
     weft_end;
 }
 
+/* Scopes in frames inside of one: its end comes behind the last leaf's, whether its task is told to stop or it stops itself. */
+enum { OWNERS = 3, LEAVES = 2 * OWNERS };
+
+struct owner_of_owners {
+    WEFT_FRAME(int);
+    bool stops_itself;
+    weft_scope owners;
+    struct weft_scope_join end;
+    struct weft_yield yield;
+};
+static weft_async(owner_of_owners)
+{
+    weft_begin;
+    for (int i = 0; i < OWNERS; i++)
+        ASSERT_OK(weft_spawn_in(&f->owners, owner_stackless));
+    while (f->stops_itself && load_relaxed(&begun) < LEAVES)
+        weft_await(f->yield, weft_yield);
+    if (f->stops_itself) ASSERT(weft_scope_cancel(&f->owners));
+    weft_await(f->end, weft_scope_join, &f->owners);
+    ASSERT_OK(f->end.ret);
+    ASSERT_EQ(load_relaxed(&over), LEAVES); /* each was told, and has cleaned up */
+    weft_await(f->yield, weft_yield);
+    weft_return(f->yield.ret);
+    weft_end;
+}
+
+static void outermost_cancelled(struct crew *crew)
+{
+    (void)crew;
+    for (int stops_itself = 0; stops_itself < 2; stops_itself++) {
+        int r = 1;
+        begin();
+        weft_task *t = weft_spawn(owner_of_owners, stops_itself);
+        CREW_UNTIL(load_relaxed(&begun) == LEAVES);
+        if (!stops_itself) weft_cancel(t);
+        ASSERT_OK(weft_join(t, &r));
+        ASSERT_EQ(r, stops_itself ? 0 : -ECANCELED);
+        ASSERT_EQ(load_relaxed(&heard), -ECANCELED);
+    }
+}
+
+TEST(scope_in_a_frame_passes_a_cancel_through_others)
+{
+    crew_each(outermost_cancelled);
+}
+
 static void owner_cancelled(struct crew *crew)
 {
     int (*const owners[])(int *) = {owner_waits_at_the_end, owner_waits_in_the_body,

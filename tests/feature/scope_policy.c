@@ -283,11 +283,49 @@ static int none_succeeds(void)
     return 0;
 }
 
+/* Its owner is a frame; the outcome is the answer. The last child decides. */
+struct first_of {
+    WEFT_FRAME(int);
+    long last;
+    int r;
+    weft_scope s;
+    struct weft_yield yield;
+    struct weft_scope_join end;
+};
+static weft_async(first_of)
+{
+    weft_begin;
+    f->r = 1;
+    weft_scope_init(&f->s, .error = &f->r, .first_success = true);
+    ASSERT_OK(weft_spawn_in(&f->s, gives_stackless, -EIO));
+    while (weft_scope_count(&f->s) > 0) /* it has ended, not only said that it will */
+        weft_await(f->yield, weft_yield);
+    ASSERT_EQ(weft_scope_reason(&f->s), 0);                /* a failure changes nothing */
+    if (f->last >= 0) ASSERT_OK(weft_go_in(&f->s, stays)); /* else nobody stops it */
+    ASSERT_OK(weft_spawn_in(&f->s, gives_stackless, f->last));
+    weft_await(f->end, weft_scope_join, &f->s);
+    ASSERT_OK(f->end.ret);
+    weft_return(f->r);
+    weft_end;
+}
+
+static int frame_until_the_first_success(void)
+{
+    int r = 1;
+    ASSERT_OK(weft_join(weft_spawn(first_of, 5), &r));
+    ASSERT_EQ(r, 0);
+    ASSERT_EQ(load_relaxed(&told), 1);
+    ASSERT_OK(weft_join(weft_spawn(first_of, -EPIPE), &r));
+    ASSERT_EQ(r, -EIO); /* the first, if all fail */
+    return 0;
+}
+
 static void successes(struct crew *crew)
 {
     (void)crew;
     on_both(first_success_stops_all);
     on_both(none_succeeds);
+    on_both(frame_until_the_first_success);
 }
 
 TEST(scope_until_the_first_success)

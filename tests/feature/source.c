@@ -96,6 +96,9 @@ struct pulls_all {
     WEFT_FRAME(int);
     int_chan *chan;
     int_set set;
+    int_delay *queue;
+    struct numbers generator;
+    struct weft_from_generator from;
     weft_interval every;
     weft_time at;
     int got;
@@ -116,6 +119,24 @@ static weft_async(pulls_all)
     ASSERT_EQ(f->pull.ret, 1);
     ASSERT_EQ(f->got, 8);
     weft_set_done(&f->set);
+    f->at = weft_now();
+    for (f->i = 1; f->i <= 3; f->i++) { /* by the time that they are due, not as they were put in */
+        weft_await(f->pull, weft_pull, f->queue, &f->got);
+        ASSERT_EQ(f->pull.ret, 1);
+        ASSERT_EQ(f->got, f->i);
+        ASSERT_EQ(weft_now() - f->at, weft_ms(f->i));
+    }
+    weft_await(f->pull, weft_pull, f->queue, &f->got);
+    ASSERT_EQ(f->pull.ret, 0);
+    weft_start(f->generator, numbers, .count = 4);
+    f->from = weft_from_generator(&f->generator, numbers);
+    for (f->i = 0;; f->i++) {
+        weft_await(f->pull, weft_pull, &f->from.source, &f->got);
+        if (f->pull.ret <= 0) break;
+        ASSERT_EQ(f->got, f->i);
+    }
+    ASSERT_EQ(f->pull.ret, 0);
+    ASSERT_EQ(f->i, 4);
     f->every = weft_interval_of(weft_ms(1));
     for (f->i = 0; f->i < 3; f->i++) {
         weft_await(f->pull, weft_pull, &f->every, &f->at);
@@ -128,7 +149,13 @@ static weft_async(pulls_all)
 static int stackless_pulls(void)
 {
     int_chan *chan = counted(5);
-    int r = weft_run(pulls_all, .chan = chan);
+    int_delay *queue;
+    ASSERT_OK(weft_delay_new(&queue));
+    for (int i = 3; i > 0; i--)
+        ASSERT_OK(weft_delay_insert(queue, &i, weft_ms(i), NULL));
+    ASSERT_OK(weft_delay_close(queue));
+    int r = weft_run(pulls_all, .chan = chan, .queue = queue);
+    weft_delay_free(queue);
     weft_chan_free(chan);
     return r;
 }
