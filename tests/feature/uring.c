@@ -94,6 +94,42 @@ static void says_a_word(void)
     weft_close(pair[1]);
 }
 
+/* A program that asks for io_uring, and has a runtime by whichever it gets: 3 by io_uring, 4 by epoll. */
+static void asks_for_uring(void *error)
+{
+    weft_rt *rt;
+    int r = *(const int *)error; /* 0: nothing is denied */
+    if (r < 0) weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, r);
+    if (weft_rt_new(&(weft_rt_opts){.workers = 2, .driver = WEFT_DRIVER_IO_URING}, &rt) < 0)
+        _exit(5);
+    _exit(strcmp(weft_rt_driver(rt, NULL), "io_uring") == 0 ? 3 : 4);
+}
+
+/* One line, with the reason; where nothing is denied nothing is said. */
+TEST(uring_that_is_denied_is_told_on_stderr)
+{
+    static const struct {
+        int error;
+        int code;
+        const char *said;
+    } rows[] = {
+        {-EPERM, 4,
+         "weft: io_uring does not work here: not permitted (EPERM); sockets go by epoll\n"},
+        {-ENOSYS, 4,
+         "weft: io_uring does not work here: not implemented by the kernel (ENOSYS); sockets go by epoll\n"},
+        {-ENOMEM, 4,
+         "weft: io_uring does not work here: out of memory (ENOMEM); sockets go by epoll\n"},
+        {0, 3, ""},
+    };
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int error = rows[i].error;
+        struct death d = death_of(asks_for_uring, &error);
+        ASSERT_EQ(d.code, rows[i].code);
+        ASSERT_STR(d.said, rows[i].said);
+    }
+}
+
 /* Whichever of its rings is the one that cannot be had: no runtime is half of one and half of the other. */
 TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
 {
