@@ -149,6 +149,29 @@ TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
     }
 }
 
+/* A kernel that has rings, and does not know what is asked of them: found by the question before the first, or at any worker's. */
+TEST(uring_that_lacks_a_request_gives_way_for_all)
+{
+    enum { WORKERS = 2, REQUESTS = 2, ASKED = (1 + WORKERS) * REQUESTS };
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (uint32_t nth = 1; nth <= ASKED + 1; nth++) {
+        weft_rt *rt;
+        const char *why = NULL;
+        weft__fault_arm(WEFT__FAULT_URING_PROBE, nth, 1, -EOPNOTSUPP);
+        ASSERT_OK(
+            weft_rt_new(&(weft_rt_opts){.workers = WORKERS, .driver = WEFT_DRIVER_IO_URING}, &rt));
+        ASSERT_EQ(weft__fault_calls(WEFT__FAULT_URING_PROBE), nth <= ASKED ? nth : ASKED);
+        weft__fault_reset();
+        ASSERT_STR(weft_rt_driver(rt, &why), nth <= ASKED ? "epoll" : "io_uring");
+        if (nth <= ASKED)
+            ASSERT_STR(why, "io_uring does not work here: not supported (EOPNOTSUPP)");
+        (void)weft_rt_enter(rt);
+        for (int i = 0; i < WORKERS; i++)
+            says_a_word();
+        stops(rt);
+    }
+}
+
 /* By a filter that a program has put up behind its start: the rings are there. */
 TEST(uring_that_is_denied_later_goes_on)
 {
