@@ -7,9 +7,10 @@
 #include "base/fault.h"
 #include "base/rand.h"
 #include "death.h"
+#include "on_uring.h"
+#include "peer.h"
 #include "sched/sched.h"
 #include "sys/event.h"
-#include "on_uring.h"
 #include "town.h"
 
 #include <poll.h>
@@ -649,3 +650,44 @@ TEST(uring_listener_closes_what_nobody_accepted)
     }
     stops(rt);
 }
+
+#if defined(WEFT_FAULTS)
+static bool is_fetched_from(weft_listener *l)
+{
+    const struct weft__uring_slot *us = ((struct weft__fdslot *)(void *)l)->more;
+    return load_relaxed(&us->asked) & WEFT__URING_FETCH; /* relaxed: a look */
+}
+
+static int accepts_many(weft_listener *l, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int r = accepts_one(l);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+/* One request brings all of them: a call is made before it, that finds nobody, and perhaps one more, but none for each. They come one by one, so that none is fetched ahead up to the bound. */
+TEST(uring_listener_accepts_many_by_one_request)
+{
+    enum { CLIENTS = 100 };
+    weft_rt *rt = on_uring(1);
+    struct town_gate gate;
+    int r = 1;
+    town_open(&gate);
+    weft__fault_reset();
+    weft_task *server = weft_go(accepts_many, gate.listener, CLIENTS);
+    CREW_UNTIL(is_fetched_from(gate.listener));
+    for (int i = 0; i < CLIENTS; i++) {
+        char b;
+        int client = peer_connect(gate.address, 0);
+        ASSERT_EQ(read(client, &b, 1), 0); /* it was accepted, and closed */
+        ASSERT_OK(close(client));
+    }
+    ASSERT_OK(weft_join(server, &r));
+    ASSERT_OK(r);
+    ASSERT_LE(weft__fault_calls(WEFT__FAULT_ACCEPT), 2);
+    weft_close(gate.listener);
+    stops(rt);
+}
+#endif
