@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# http_hello.sh SERVER - the HTTP server with curl and nc: answers, kept connections, pipelined requests, what is refused; the end while clients are there.
+# http_hello.sh SERVER - the HTTP server with curl, wrk and nc: answers, kept connections, pipelined requests, what is refused; the end while clients are there.
 . "$(dirname "$0")/served.sh"
-needs curl nc
+needs curl wrk nc
 start "$1" 127.0.0.1:0
 at=http://127.0.0.1:$port
 
@@ -43,13 +43,12 @@ same "$(printf 'nonsense\r\n\r\nGET / HTTP/1.1\r\n\r\n' | nc -N 127.0.0.1 "$port
 get --parallel --parallel-max 50 "$at/hello/[1-500]" | sort -u | wc -l >"$work/count"
 same "$(tr -d ' ' <"$work/count")" 500
 
-if command -v wrk >/dev/null; then
-    wrk -t1 -c50 -d1s "$at/" >"$work/wrk" # how many it gets is not looked at, but that it gets nothing else
-    grep -q ' requests in ' "$work/wrk" || fail "$(cat "$work/wrk")"
-    ! grep -q 'Non-2xx' "$work/wrk" || fail "$(cat "$work/wrk")"
-else
-    echo "wrk is not installed: it is left out"
-fi
+# How many wrk gets is not looked at, but that it gets some, and nothing else. A second that was too short for any is no answer: it asks once more.
+: >"$work/wrk"
+until grep -q '^ *[1-9][0-9]* requests in ' "$work/wrk"; do
+    wrk -t1 -c50 -d1s --timeout 60s "$at/" >"$work/wrk"
+    ! grep -q 'Non-2xx\|Socket errors' "$work/wrk" || fail "$(cat "$work/wrk")"
+done
 
 # The end comes while a connection is kept, in the middle of a request.
 mkfifo "$work/open" "$work/last"

@@ -510,6 +510,62 @@ TEST(io_round_trip_costs_a_read_and_a_write)
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
+/* Returns how many selects went to the yield, and took nothing from the others. */
+static int loses(weft_listener *l, weft_stream *s, int rounds)
+{
+    int lost = 0;
+    for (int i = 0; i < rounds; i++) {
+        struct weft_accept accept;
+        struct weft_read read;
+        struct weft_yield yield;
+        weft_stream *c;
+        char b;
+        int which =
+            weft_select_biased(weft_arm(accept, weft_accept, l, &c),
+                               weft_arm(read, weft_read, s, &b, 1), weft_arm(yield, weft_yield));
+        lost += which == 2 && accept.ret == -ECANCELED && read.ret == -ECANCELED;
+    }
+    return lost;
+}
+
+/* Who loses a select is unlinked in memory: the first try tells that there is nothing, and on a ring the first wait asks for it; from then on a select makes no call, however often it is lost.
+ * What comes afterwards is there for whoever asks. */
+static void loses_for_nothing(struct crew *crew)
+{
+    enum { ROUNDS = 1000 };
+    struct town_gate gate;
+    weft_stream *pair[2];
+    weft_stream *c;
+    char b = 0;
+    int lost = 0;
+    (void)crew;
+    town_open(&gate);
+    town_pair(TOWN_TCP, pair);
+    weft__fault_reset();
+    ASSERT_OK(weft_join(weft_go(loses, gate.listener, pair[1], ROUNDS), &lost));
+    ASSERT_EQ(lost, ROUNDS);
+    ASSERT_EQ(weft__fault_calls(WEFT__FAULT_EPOLL_CTL), 0);
+    ASSERT_LE(weft__fault_calls(WEFT__FAULT_ACCEPT), 1);
+    ASSERT_LE(weft__fault_calls(WEFT__FAULT_RECV), 1);
+    /* a request each, the sleeps before the task and behind it, and who is woken by them */
+    ASSERT_LE(weft__fault_calls(WEFT__FAULT_URING_ENTER), 10);
+    int client = plain_client(&gate);
+    ASSERT_OK(weft_accept(gate.listener, &c));
+    ASSERT_EQ(weft_write_all(pair[0], "x", 1), 1);
+    ASSERT_EQ(weft_read(pair[1], &b, 1), 1);
+    ASSERT_EQ(b, 'x');
+    ASSERT_OK(close(client));
+    weft_close(c);
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    weft_close(gate.listener);
+}
+
+TEST(io_that_loses_a_select_re_arms_nothing)
+{
+    crew_each_of(loses_for_nothing, 1, -1);
+}
+
 /* Without an fd nothing of it is called: not the wait, not the signal of an event. */
 static void costs_nothing(struct crew *crew)
 {

@@ -7,9 +7,10 @@
 #include "base/fault.h"
 #include "base/rand.h"
 #include "death.h"
+#include "on_uring.h"
+#include "peer.h"
 #include "sched/sched.h"
 #include "sys/event.h"
-#include "on_uring.h"
 #include "town.h"
 
 #include <poll.h>
@@ -94,6 +95,42 @@ static void says_a_word(void)
     weft_close(pair[1]);
 }
 
+/* A program that asks for io_uring, and has a runtime by whichever it gets: 3 by io_uring, 4 by epoll. */
+static void asks_for_uring(void *error)
+{
+    weft_rt *rt;
+    int r = *(const int *)error; /* 0: nothing is denied */
+    if (r < 0) weft__fault_arm(WEFT__FAULT_URING_SETUP, 1, 1, r);
+    if (weft_rt_new(&(weft_rt_opts){.workers = 2, .driver = WEFT_DRIVER_IO_URING}, &rt) < 0)
+        _exit(5);
+    _exit(strcmp(weft_rt_driver(rt, NULL), "io_uring") == 0 ? 3 : 4);
+}
+
+/* One line, with the reason; where nothing is denied nothing is said. */
+TEST(uring_that_is_denied_is_told_on_stderr)
+{
+    static const struct {
+        int error;
+        int code;
+        const char *said;
+    } rows[] = {
+        {-EPERM, 4,
+         "weft: io_uring does not work here: not permitted (EPERM); sockets go by epoll\n"},
+        {-ENOSYS, 4,
+         "weft: io_uring does not work here: not implemented by the kernel (ENOSYS); sockets go by epoll\n"},
+        {-ENOMEM, 4,
+         "weft: io_uring does not work here: out of memory (ENOMEM); sockets go by epoll\n"},
+        {0, 3, ""},
+    };
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int error = rows[i].error;
+        struct death d = death_of(asks_for_uring, &error);
+        ASSERT_EQ(d.code, rows[i].code);
+        ASSERT_STR(d.said, rows[i].said);
+    }
+}
+
 /* Whichever of its rings is the one that cannot be had: no runtime is half of one and half of the other. */
 TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
 {
@@ -108,6 +145,29 @@ TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
         ASSERT(why && strstr(why, "ENOMEM"));
         (void)weft_rt_enter(rt);
         for (int i = 0; i < 4; i++)
+            says_a_word();
+        stops(rt);
+    }
+}
+
+/* A kernel that has rings, and does not know what is asked of them: found by the question before the first, or at any worker's. */
+TEST(uring_that_lacks_a_request_gives_way_for_all)
+{
+    enum { WORKERS = 2, REQUESTS = 2, ASKED = (1 + WORKERS) * REQUESTS };
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (uint32_t nth = 1; nth <= ASKED + 1; nth++) {
+        weft_rt *rt;
+        const char *why = NULL;
+        weft__fault_arm(WEFT__FAULT_URING_PROBE, nth, 1, -EOPNOTSUPP);
+        ASSERT_OK(
+            weft_rt_new(&(weft_rt_opts){.workers = WORKERS, .driver = WEFT_DRIVER_IO_URING}, &rt));
+        ASSERT_EQ(weft__fault_calls(WEFT__FAULT_URING_PROBE), nth <= ASKED ? nth : ASKED);
+        weft__fault_reset();
+        ASSERT_STR(weft_rt_driver(rt, &why), nth <= ASKED ? "epoll" : "io_uring");
+        if (nth <= ASKED)
+            ASSERT_STR(why, "io_uring does not work here: not supported (EOPNOTSUPP)");
+        (void)weft_rt_enter(rt);
+        for (int i = 0; i < WORKERS; i++)
             says_a_word();
         stops(rt);
     }
@@ -335,7 +395,15 @@ static int stands_in_the_way(void)
     return 0;
 }
 
-/* More answers than have a place while the worker is away: the kernel keeps the rest. */
+/* Are there answers that have no place, and that the kernel keeps? */
+static bool overflows(const struct weft__port *port)
+{
+    const struct weft__uring *u = port->own;
+    return load_relaxed(u->ring.sq_flags) & IORING_SQ_CQ_OVERFLOW; /* relaxed: a look */
+}
+
+/* More answers than have a place while the worker is away: the kernel keeps the rest. Signals that come close together are one answer: so they are not counted, but go on until it says that
+ * it keeps some. */
 TEST(uring_loses_no_answer_when_there_are_too_many)
 {
     weft_rt *rt;
@@ -349,9 +417,12 @@ TEST(uring_loses_no_answer_when_there_are_too_many)
     weft_task *in_the_way = weft_go(stands_in_the_way);
     CREW_UNTIL(load_relaxed(&is_there));
     struct weft__port *port = &rt->driver->ports[0];
-    for (int i = 0; i < 3 * WEFT__URING_ANSWERS; i++)
-        ASSERT_OK(weft__event_signal(port->event));
+    int signalled = 0;
+    while (signalled == 0 && !overflows(port))
+        signalled = weft__event_signal(port->event);
+    ASSERT_OK(signalled);
     ASSERT_EQ(weft_write_all(pair[0], "z", 1), 1);
+    ASSERT(overflows(port)); /* what was written is behind them, and nobody has come by */
     store_relaxed(&may_go, true);
     ASSERT_OK(weft_join(in_the_way, &r));
     ASSERT_OK(weft_join(reader, &r));
@@ -579,3 +650,44 @@ TEST(uring_listener_closes_what_nobody_accepted)
     }
     stops(rt);
 }
+
+#if defined(WEFT_FAULTS)
+static bool is_fetched_from(weft_listener *l)
+{
+    const struct weft__uring_slot *us = ((struct weft__fdslot *)(void *)l)->more;
+    return load_relaxed(&us->asked) & WEFT__URING_FETCH; /* relaxed: a look */
+}
+
+static int accepts_many(weft_listener *l, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int r = accepts_one(l);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+/* One request brings all of them: a call is made before it, that finds nobody, and perhaps one more, but none for each. They come one by one, so that none is fetched ahead up to the bound. */
+TEST(uring_listener_accepts_many_by_one_request)
+{
+    enum { CLIENTS = 100 };
+    weft_rt *rt = on_uring(1);
+    struct town_gate gate;
+    int r = 1;
+    town_open(&gate);
+    weft__fault_reset();
+    weft_task *server = weft_go(accepts_many, gate.listener, CLIENTS);
+    CREW_UNTIL(is_fetched_from(gate.listener));
+    for (int i = 0; i < CLIENTS; i++) {
+        char b;
+        int client = peer_connect(gate.address, 0);
+        ASSERT_EQ(read(client, &b, 1), 0); /* it was accepted, and closed */
+        ASSERT_OK(close(client));
+    }
+    ASSERT_OK(weft_join(server, &r));
+    ASSERT_OK(r);
+    ASSERT_LE(weft__fault_calls(WEFT__FAULT_ACCEPT), 2);
+    weft_close(gate.listener);
+    stops(rt);
+}
+#endif
