@@ -8,6 +8,7 @@
 #include "driver/driver.h"
 #include "on_uring.h"
 #include "sched/sched.h"
+#include "slot.h"
 #include "stuck.h"
 #include "town.h"
 
@@ -166,27 +167,15 @@ struct rescue {
     struct stuck stuck;
 };
 
-static uint32_t users_of(weft_stream *s)
-{
-    const struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
-    return load_relaxed(&slot->users); /* relaxed: a look */
-}
-
 static int opens_here(struct rescue *r)
 {
     return weft_unix_pair(&r->pair[0], &r->pair[1]);
 }
 
-static const struct weft__port *port_of(weft_stream *s)
-{
-    return weft__container_of((void **)(void *)s, struct weft__fdslot, face[0])->port;
-}
-
 /* A plain wait, which holds its worker; 1: it is not the one with the fd. */
 static int blocks(struct rescue *r)
 {
-    if (weft__here()->worker->shard->port != port_of(r->pair[1])) return 1;
+    if (weft__here()->worker->shard->port != slot_of(r->pair[1])->port) return 1;
     stuck_here(&r->stuck);
     return 0;
 }
@@ -211,7 +200,7 @@ TEST(io_behind_a_poll_that_does_not_end)
         ASSERT_OK(weft_join(opener, &r));
         ASSERT_OK(r);
         weft_task *reader = weft_go(frees, &rescue);
-        CREW_UNTIL(users_of(rescue.pair[1]) &
+        CREW_UNTIL(slot_users(rescue.pair[1]) &
                    WEFT__USE_READER); /* it waits: its task is nobody's */
         weft_task *blocker;
         for (;;) { /* pinned tasks from outside go to the workers in turns */
@@ -364,9 +353,7 @@ TEST(io_outlives_its_runtime)
         crew_start(&crew, crew_sizes[i]);
         town_pair(TOWN_UNIX, pair);
         ASSERT_OK(pthread_create(&thread, NULL, reads_outside, pair[1]));
-        struct weft__fdslot *slot =
-            weft__container_of((void **)(void *)pair[1], struct weft__fdslot, face[0]);
-        CREW_UNTIL(load_relaxed(&slot->users) & WEFT__USE_READER); /* relaxed: a look */
+        CREW_UNTIL(slot_users(pair[1]) & WEFT__USE_READER);
         crew_stop(&crew);
         ASSERT_OK(pthread_join(thread, &answer));
         ASSERT_EQ((intptr_t)answer, -ESHUTDOWN);
@@ -488,8 +475,7 @@ TEST(io_round_trip_costs_a_read_and_a_write)
     weft_task *task = weft_go(echoes_blocks, c, ROUNDS + 1);
     round_trip(client);
     /* its first try may have come before the first byte: from here on it knows when to try */
-    struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)c, struct weft__fdslot, face[0]);
+    struct weft__fdslot *slot = slot_of(c);
     CREW_UNTIL(!(load_relaxed(&slot->word) & WEFT__READY_READ)); /* relaxed: a look */
     weft__fault_reset();
     for (int i = 0; i < ROUNDS; i++)

@@ -8,6 +8,7 @@
 #include "base/rand.h"
 #include "death.h"
 #include "sched/sched.h"
+#include "slot.h"
 #include "sys/event.h"
 #include "on_uring.h"
 #include "town.h"
@@ -19,9 +20,7 @@
 
 static struct weft__uring_slot *more_of(weft_stream *stream)
 {
-    struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)stream, struct weft__fdslot, face[0]);
-    return slot->more;
+    return slot_of(stream)->more;
 }
 
 static size_t unread_of(weft_stream *stream)
