@@ -112,6 +112,25 @@ TEST(uring_that_is_denied_for_one_worker_gives_way_for_all)
     }
 }
 
+/* Any of them, of the question or of the worker's own ring: nothing is submitted that the kernel does not know. */
+TEST(uring_that_lacks_an_operation_gives_way_and_says_why)
+{
+    enum { OPERATIONS = 5 }; /* poll, cancel, accept, receive, send */
+    if (asks_for_another()) TEST_SKIP("io_uring is not asked for, or does not work here");
+    for (uint32_t nth = 1; nth <= 2 * OPERATIONS; nth++) {
+        weft_rt *rt;
+        const char *why = NULL;
+        weft__fault_arm(WEFT__FAULT_URING_PROBE, nth, 1, -EOPNOTSUPP);
+        ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = 1, .driver = WEFT_DRIVER_IO_URING}, &rt));
+        weft__fault_reset();
+        ASSERT_STR(weft_rt_driver(rt, &why), "epoll");
+        ASSERT(why && strstr(why, "EOPNOTSUPP"));
+        (void)weft_rt_enter(rt);
+        says_a_word();
+        stops(rt);
+    }
+}
+
 /* By a filter that a program has put up behind its start: the rings are there. */
 TEST(uring_that_is_denied_later_goes_on)
 {
