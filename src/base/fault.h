@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 /* One kind per call that can fail. GUARD is the MADV_GUARD_INSTALL of madvise, MADVISE all its other uses; EPOLL_PWAIT2 stands before EPOLL_WAIT
- * and is for its absence, with -ENOSYS. READ and WRITE are those of events, READV and WRITEV those of pipes, RECV and SEND those of sockets. The X-macro keeps the names printable: weft__fault_name. */
+ * and is for its absence, with -ENOSYS. READ and WRITE are those of events, READV and WRITEV those of pipes, RECV and SEND those of sockets. URING_FETCH is a request that goes on
+ * for ever, written so that the kernel itself answers -EINVAL, as one does that does not know it. The X-macro keeps the names printable: weft__fault_name. */
 #define WEFT__FAULT_KINDS(X)                                                                       \
     X(ALLOC)                                                                                       \
     X(MMAP)                                                                                        \
@@ -48,6 +49,7 @@
     X(URING_SETUP)                                                                                 \
     X(URING_ENTER)                                                                                 \
     X(URING_PROBE)                                                                                 \
+    X(URING_FETCH)                                                                                 \
     X(SOCKET)                                                                                      \
     X(BIND)                                                                                        \
     X(LISTEN)                                                                                      \

@@ -123,14 +123,25 @@ static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct wef
 
 /* ---- open, close ---- */
 
+/* Every operation that is submitted (uring_ask.c) is asked for by its name: no version says what another kernel, or one that was built without, has. Whether an accept or a
+ * receive answers more than once cannot be asked for: its first answer tells (refused, uring_fetched.c). */
+static int probe_all(const struct weft__ring *ring)
+{
+    static const uint8_t used[] = {IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL, IORING_OP_ACCEPT,
+                                   IORING_OP_RECV, IORING_OP_SEND};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(used) / sizeof(used[0]); i++)
+        r = weft__ring_probe(ring, used[i]);
+    return r;
+}
+
 /* What it must know: to be woken in its sleep by time, no interrupts for answers and requests of one kind taken back all at once, which came together. */
 static int ring_open(struct weft__ring *ring)
 {
     int r = weft__ring_open_wide(ring, WEFT__URING_REQUESTS, WEFT__URING_ANSWERS);
     if (r < 0) return r;
     bool fit = ring->coop && (ring->features & IORING_FEAT_EXT_ARG);
-    r = fit ? weft__ring_probe(ring, IORING_OP_POLL_ADD) : -ENOSYS;
-    if (r == 0) r = weft__ring_probe(ring, IORING_OP_ASYNC_CANCEL);
+    r = fit ? probe_all(ring) : -ENOSYS;
     if (r < 0) weft__ring_close(ring);
     return r;
 }

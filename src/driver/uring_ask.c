@@ -4,6 +4,7 @@
  */
 #include "driver/uring.h"
 
+#include "base/fault.h"
 #include "sys/epoll.h"
 #include "sys/event.h"
 #include "sys/socket.h"
@@ -74,6 +75,12 @@ static void write_poll(struct io_uring_sqe *sqe, int fd, uint32_t events, uint64
     sqe->user_data = token;
 }
 
+/* What an older kernel does not know, it refuses: for a test, a flag that none knows. */
+static uint16_t unknown_flag(void)
+{
+    return weft__fault(WEFT__FAULT_URING_FETCH) < 0 ? UINT16_C(1) << 15 : 0;
+}
+
 static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
                         struct weft__uring_slot *us, uint64_t token)
 {
@@ -82,12 +89,12 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
     sqe->user_data = token;
     if (slot->shape == WEFT__SHAPE_LISTENER) {
         sqe->opcode = IORING_OP_ACCEPT;
-        sqe->ioprio = IORING_ACCEPT_MULTISHOT;
+        sqe->ioprio = IORING_ACCEPT_MULTISHOT | unknown_flag();
         sqe->accept_flags = WEFT__SOCKET_ACCEPT_FLAGS;
         return;
     }
     sqe->opcode = IORING_OP_RECV;
-    sqe->ioprio = IORING_RECV_MULTISHOT;
+    sqe->ioprio = IORING_RECV_MULTISHOT | unknown_flag();
     sqe->flags = IOSQE_BUFFER_SELECT;
     sqe->buf_group = WEFT__RINGBUF_GROUP;
     us->capped = !u->no_cap;

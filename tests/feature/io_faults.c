@@ -4,6 +4,7 @@
  */
 #include "base/fault.h"
 #include "driver/driver.h"
+#include "slot.h"
 #include "town.h"
 
 #include <sys/resource.h>
@@ -335,13 +336,6 @@ static weft_async(waiting)
     weft_end;
 }
 
-static uint32_t users_of(weft_stream *s)
-{
-    const struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
-    return load_relaxed(&slot->users); /* relaxed: a look */
-}
-
 /* Closed at any moment while one reads and one writes, on other workers: both are answered, neither by another's data. */
 static void closed_under_them(struct crew *crew)
 {
@@ -353,7 +347,7 @@ static void closed_under_them(struct crew *crew)
         town_pair(i % 2 ? TOWN_TCP : TOWN_UNIX, c.pair);
         weft_task *reader = i % 4 < 2 ? weft_go(waits_for_reading, &c) : weft_spawn(waiting, &c);
         weft_task *writer = weft_go(waits_for_writing, &c);
-        CREW_UNTIL((users_of(c.pair[0]) & (WEFT__USE_READER | WEFT__USE_WRITER)) ==
+        CREW_UNTIL((slot_users(c.pair[0]) & (WEFT__USE_READER | WEFT__USE_WRITER)) ==
                    (WEFT__USE_READER | WEFT__USE_WRITER));
         for (uint32_t k = pool_random(&random, 200); k > 0; k--)
             cpu_pause();

@@ -6,8 +6,10 @@
 #include "base/fault.h"
 #include "child.h"
 #include "driver/driver.h"
+#include "looks.h"
 #include "on_uring.h"
 #include "sched/sched.h"
+#include "slot.h"
 #include "stuck.h"
 #include "town.h"
 
@@ -166,27 +168,15 @@ struct rescue {
     struct stuck stuck;
 };
 
-static uint32_t users_of(weft_stream *s)
-{
-    const struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
-    return load_relaxed(&slot->users); /* relaxed: a look */
-}
-
 static int opens_here(struct rescue *r)
 {
     return weft_unix_pair(&r->pair[0], &r->pair[1]);
 }
 
-static const struct weft__port *port_of(weft_stream *s)
-{
-    return weft__container_of((void **)(void *)s, struct weft__fdslot, face[0])->port;
-}
-
 /* A plain wait, which holds its worker; 1: it is not the one with the fd. */
 static int blocks(struct rescue *r)
 {
-    if (weft__here()->worker->shard->port != port_of(r->pair[1])) return 1;
+    if (weft__here()->worker->shard->port != slot_of(r->pair[1])->port) return 1;
     stuck_here(&r->stuck);
     return 0;
 }
@@ -199,34 +189,66 @@ static int frees(struct rescue *r)
     return 0;
 }
 
+/* One worker is stuck, and one waits for an fd in its port. Gives both tasks: [0] waits, [1] is stuck. */
+static void gets_stuck(struct rescue *rescue, weft_task *tasks[2])
+{
+    int r = 1;
+    weft_task *opener = weft_go_as((.pinned = true), opens_here, rescue);
+    ASSERT_OK(weft_join(opener, &r));
+    ASSERT_OK(r);
+    tasks[0] = weft_go(frees, rescue);
+    CREW_UNTIL(slot_users(rescue->pair[1]) & WEFT__USE_READER); /* it waits: its task is nobody's */
+    for (;;) { /* pinned tasks from outside go to the workers in turns */
+        tasks[1] = weft_go_as((.pinned = true), blocks, rescue);
+        CREW_UNTIL(weft_done(tasks[1]) || stuck_came(&rescue->stuck) > 0);
+        if (stuck_came(&rescue->stuck) > 0) return;
+        ASSERT_OK(weft_join(tasks[1], &r));
+    }
+}
+
+static void is_freed(struct rescue *rescue, weft_task *tasks[2])
+{
+    for (int i = 0; i < 2; i++) {
+        int r = 1;
+        ASSERT_OK(weft_join(tasks[i], &r));
+        ASSERT_OK(r);
+    }
+    weft_close(rescue->pair[0]);
+    weft_close(rescue->pair[1]);
+}
+
 /* The fd is in the port of the worker that is stuck, and what comes to it is what ends that: somebody else must look there. */
 TEST(io_behind_a_poll_that_does_not_end)
 {
     for (int i = 0; i < 3; i++) {
         struct crew crew;
         struct rescue rescue = {.stuck = STUCK_INIT};
-        int r = 1;
+        weft_task *tasks[2];
         crew_start(&crew, 2);
-        weft_task *opener = weft_go_as((.pinned = true), opens_here, &rescue);
-        ASSERT_OK(weft_join(opener, &r));
-        ASSERT_OK(r);
-        weft_task *reader = weft_go(frees, &rescue);
-        CREW_UNTIL(users_of(rescue.pair[1]) &
-                   WEFT__USE_READER); /* it waits: its task is nobody's */
-        weft_task *blocker;
-        for (;;) { /* pinned tasks from outside go to the workers in turns */
-            blocker = weft_go_as((.pinned = true), blocks, &rescue);
-            CREW_UNTIL(weft_done(blocker) || stuck_came(&rescue.stuck) > 0);
-            if (stuck_came(&rescue.stuck) > 0) break;
-            ASSERT_OK(weft_join(blocker, &r));
-        }
+        gets_stuck(&rescue, tasks);
         ASSERT_EQ(write(weft_stream_fd(rescue.pair[0]), "x", 1), 1);
-        ASSERT_OK(weft_join(reader, &r));
-        ASSERT_OK(r);
-        ASSERT_OK(weft_join(blocker, &r));
-        ASSERT_OK(r);
-        weft_close(rescue.pair[0]);
-        weft_close(rescue.pair[1]);
+        is_freed(&rescue, tasks);
+        crew_stop(&crew);
+    }
+}
+
+/* The same without the monitor's thread: its looks are made by hand. The first sees what waits, the second that nothing has moved, and no third is needed. */
+TEST(io_behind_a_poll_that_does_not_end_is_found_by_two_looks)
+{
+    for (int i = 0; i < 3; i++) {
+        struct crew crew;
+        struct rescue rescue = {.stuck = STUCK_INIT};
+        weft_task *tasks[2];
+        crew_start_with(&crew, &(weft_rt_opts){.workers = 2, .monitor_us = -1});
+        gets_stuck(&rescue, tasks);
+        ASSERT_EQ(looks_once(crew.rt), 0); /* nobody waits behind it yet */
+        ASSERT_EQ(looks_once(crew.rt), 0);
+        ASSERT_EQ(write(weft_stream_fd(rescue.pair[0]), "x", 1), 1);
+        CREW_UNTIL(weft__io_has(slot_of(rescue.pair[1])->port)); /* as soon as the kernel says so */
+        ASSERT_EQ(looks_once(crew.rt), 0);
+        ASSERT(!weft_done(tasks[0]));
+        ASSERT_EQ(looks_once(crew.rt), 1);
+        is_freed(&rescue, tasks);
         crew_stop(&crew);
     }
 }
@@ -364,9 +386,7 @@ TEST(io_outlives_its_runtime)
         crew_start(&crew, crew_sizes[i]);
         town_pair(TOWN_UNIX, pair);
         ASSERT_OK(pthread_create(&thread, NULL, reads_outside, pair[1]));
-        struct weft__fdslot *slot =
-            weft__container_of((void **)(void *)pair[1], struct weft__fdslot, face[0]);
-        CREW_UNTIL(load_relaxed(&slot->users) & WEFT__USE_READER); /* relaxed: a look */
+        CREW_UNTIL(slot_users(pair[1]) & WEFT__USE_READER);
         crew_stop(&crew);
         ASSERT_OK(pthread_join(thread, &answer));
         ASSERT_EQ((intptr_t)answer, -ESHUTDOWN);
@@ -488,8 +508,7 @@ TEST(io_round_trip_costs_a_read_and_a_write)
     weft_task *task = weft_go(echoes_blocks, c, ROUNDS + 1);
     round_trip(client);
     /* its first try may have come before the first byte: from here on it knows when to try */
-    struct weft__fdslot *slot =
-        weft__container_of((void **)(void *)c, struct weft__fdslot, face[0]);
+    struct weft__fdslot *slot = slot_of(c);
     CREW_UNTIL(!(load_relaxed(&slot->word) & WEFT__READY_READ)); /* relaxed: a look */
     weft__fault_reset();
     for (int i = 0; i < ROUNDS; i++)

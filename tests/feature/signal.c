@@ -163,12 +163,58 @@ TEST(signal_given_up_is_not_taken)
     crew_each(given_up);
 }
 
+/* A fault of the program raises it, nobody can have it, or it is the C library's own. */
+static bool cannot_be_had(int number)
+{
+    switch (number) {
+    case SIGILL:
+    case SIGTRAP:
+    case SIGABRT:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGKILL:
+    case SIGSEGV:
+    case SIGSTOP:
+    case SIGSYS:
+        return true;
+    default:
+        return number > SIGSYS && number < SIGRTMIN;
+    }
+}
+
+/* What would end the process, stop it, or be ignored by default is heard as the others are, and does nothing else. */
+static void each_number(struct crew *crew)
+{
+    (void)crew;
+    int last =
+        getenv("WEFT_TEST_UNDER") ? SIGRTMAX - 1 : SIGRTMAX; /* Valgrind keeps one for itself */
+    for (int number = 1; number <= last; number++) {
+        weft_signal *s = NULL;
+        int r = weft_signal_open(number, &s);
+        ck_assert_msg(r == (cannot_be_had(number) ? -EINVAL : 0), "signal %d: %d", number, r);
+        ASSERT_EQ(s == NULL, cannot_be_had(number));
+        if (!s) continue;
+        send(number);
+        r = weft_signal_wait(s);
+        ck_assert_msg(r == 1, "signal %d is not heard: %d", number, r);
+        weft_signal_close(s);
+    }
+}
+
+TEST(signal_each_is_heard_but_those_that_cannot_be_had)
+{
+    ASSERT_EQ(SIGRTMAX, 64);
+    crew_each(each_number);
+}
+
 static void refused(struct crew *crew)
 {
     weft_signal *s = NULL;
     (void)crew;
     ASSERT_EQ(weft_signal_open(SIGSEGV, &s), -EINVAL);
     ASSERT_EQ(weft_signal_open(SIGKILL, &s), -EINVAL);
+    ASSERT_EQ(weft_signal_open(0, &s), -EINVAL);
+    ASSERT_EQ(weft_signal_open(SIGRTMAX + 1, &s), -EINVAL);
     ASSERT_EQ(weft_signal_open(1000, &s), -EINVAL);
     ASSERT_EQ(weft_signal_open(SIGUSR1, NULL), -EINVAL);
     ASSERT_EQ(weft_signal_wait(NULL), -EINVAL);

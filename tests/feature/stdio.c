@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Standard streams on real runtimes: pipes, sockets, files, terminals; opened anew or shared; the descriptors themselves stay as they were, and a
- * reader without input keeps no runtime from its end.
+ * reader without input, or a writer that nobody reads from, keeps no runtime from its end.
  */
 #include "base/fault.h"
+#include "slot.h"
 #include "town.h"
 
 #include <fcntl.h>
@@ -222,17 +223,25 @@ TEST(stdio_of_files)
 
 /* ---- terminals ---- */
 
+/* False: there are none here. */
+static bool terminal_pair(int *master, int *slave)
+{
+    *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*master < 0) return false;
+    ASSERT_OK(grantpt(*master));
+    ASSERT_OK(unlockpt(*master));
+    *slave = open(ptsname(*master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(*slave, 0);
+    return true;
+}
+
 static void terminal(struct crew *crew)
 {
     weft_stream *s;
     char b[20];
     (void)crew;
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master < 0) TEST_SKIP("no pseudo terminals here");
-    ASSERT_OK(grantpt(master));
-    ASSERT_OK(unlockpt(master));
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    ASSERT_GE(slave, 0);
+    int master, slave;
+    if (!terminal_pair(&master, &slave)) TEST_SKIP("no pseudo terminals here");
     for (int shared = 0; shared < 2; shared++) {
         struct place place = place_take(0, slave);
         ASSERT_OK(opens(shared ? PIPE_SHARED : PIPE, weft_stdin, &s));
@@ -284,12 +293,8 @@ static void reads_pieces(int fd, bool shared)
 static void typed_ahead(struct crew *crew)
 {
     (void)crew;
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master < 0) TEST_SKIP("no pseudo terminals here");
-    ASSERT_OK(grantpt(master));
-    ASSERT_OK(unlockpt(master));
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    ASSERT_GE(slave, 0);
+    int master, slave;
+    if (!terminal_pair(&master, &slave)) TEST_SKIP("no pseudo terminals here");
     for (int shared = 0; shared < 2; shared++) {
         int there = 0;
         ASSERT_EQ(write(master, "one\ntwo\nthree\nfour\n", 19), 19);
@@ -353,6 +358,83 @@ TEST(stdio_keeps_no_runtime_from_its_end)
             place_back(place);
             close(fds[0]);
             close(fds[1]);
+        }
+    }
+}
+
+static _Atomic int told; /* what ended the writer; relaxed: read behind its end */
+
+static int writes_for_ever(weft_stream *s)
+{
+    static const char bytes[1000];
+    ssize_t n;
+    while ((n = weft_write(s, bytes, sizeof bytes)) > 0) {
+    }
+    store_relaxed(&told, (int)n);
+    weft_close(s);
+    return 0;
+}
+
+struct writing_for_ever {
+    WEFT_FRAME(int);
+    weft_stream *s;
+    struct weft_write wr;
+    char bytes[1000];
+};
+static weft_async(writing_for_ever)
+{
+    weft_begin;
+    do {
+        weft_await(f->wr, weft_write, f->s, f->bytes, sizeof f->bytes);
+    } while (f->wr.ret > 0);
+    store_relaxed(&told, (int)f->wr.ret);
+    weft_close(f->s);
+    weft_return(0);
+    weft_end;
+}
+
+/* Nobody reads from the other end. */
+static void stops_beside_a_writer(int workers, int fd, bool shared, bool stackless)
+{
+    struct crew crew;
+    weft_stream *s;
+    crew_start(&crew, workers);
+    struct place place = place_take(1, fd);
+    int r = opens(shared ? PIPE_SHARED : PIPE, weft_stdout, &s);
+    place_back(place);
+    ASSERT_OK(r);
+    store_relaxed(&told, 0);
+    ASSERT_OK(weft_detach(stackless ? weft_spawn(writing_for_ever, .s = s)
+                                    : weft_go(writes_for_ever, s)));
+    CREW_UNTIL(slot_is_awaited(s, WEFT__SIDE_WRITE));
+    crew_stop(&crew);
+    ASSERT_EQ(load_relaxed(&told), -ECANCELED);
+    still_blocks(fd);
+}
+
+/* Nobody reads what is written, so that it is full, and the runtime stops. */
+TEST(stdio_that_is_full_keeps_no_runtime_from_its_end)
+{
+    for (size_t i = 0; i < 2 * CREW_SIZES; i++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            int fds[2];
+            connect_pair((enum kind)kind, fds);
+            stops_beside_a_writer(crew_sizes[i / 2], fds[1], kind == PIPE_SHARED, i % 2);
+            close(fds[0]);
+            close(fds[1]);
+        }
+    }
+}
+
+TEST(stdio_of_a_terminal_that_stands_keeps_no_runtime_from_its_end)
+{
+    for (size_t i = 0; i < 2 * CREW_SIZES; i++) {
+        for (int shared = 0; shared < 2; shared++) {
+            int master, slave;
+            if (!terminal_pair(&master, &slave)) TEST_SKIP("no pseudo terminals here");
+            stops_beside_a_writer(crew_sizes[i / 2], slave, shared, i % 2);
+            close(slave);
+            close(master);
         }
     }
 }

@@ -4,6 +4,7 @@
  * workers sleep in their ports or a host sleeps in poll(2), stops with everything open. Every message and every byte is counted. Seeded.
  */
 #include "sched/sched.h"
+#include "slot.h"
 #include "storm.h"
 #include "town.h"
 
@@ -11,11 +12,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static struct weft__fdslot *slot_of(weft_stream *s)
-{
-    return weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
-}
 
 /* relaxed: a look */
 #define HAS_USER(stream, as) (load_relaxed(&slot_of(stream)->users) & (as))

@@ -5,6 +5,7 @@
  * strangers, ever finds a byte of another's. Seeded.
  */
 #include "peer.h"
+#include "slot.h"
 #include "storm.h"
 
 #include "driver/driver.h"
@@ -204,11 +205,6 @@ static int races_on_a_fiber(struct race *r)
 static bool writes(enum what what)
 {
     return what == WRITE_ALL || what == PIPE_WRITE || what == TCP_WRITE || what == SEND;
-}
-
-static struct weft__fdslot *slot_of(weft_stream *s)
-{
-    return weft__container_of((void **)(void *)s, struct weft__fdslot, face[0]);
 }
 
 /* A connected pair by way of a listener that lives for a moment. */
