@@ -40,11 +40,15 @@ static struct weft__sleeper *sleeper_of(struct weft__foreign *foreign)
     return weft__container_of(foreign, struct weft__sleeper, foreign);
 }
 
-static void sleeper_wake(struct weft__foreign *foreign)
+/* Its thread is woken when the reference is given back, and so finds its waker free for its next call, also where it goes before us on this CPU. By then the sleeper
+ * may be gone; the futex's call allows that, and so does a sleeper of later that lies there. */
+static void sleeper_deliver(struct weft__foreign *foreign)
 {
     struct weft__sleeper *s = sleeper_of(foreign);
-    /* [call-ring] with sleep_until_rung: what was written before the wake */
-    if (exchange_release(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
+    _Atomic uint32_t *rung = &s->rung;
+    bool sleeps = exchange_release(rung, 1) == 0; /* [call-ring] with sleep_until_rung: what was written before the wake */
+    weft__foreign_unref(foreign);
+    if (sleeps) (void)weft__futex_wake(rung, 1);
 }
 
 static void sleeper_free(struct weft__foreign *foreign)
@@ -59,16 +63,26 @@ static void sleeper_leave(struct weft__foreign *foreign)
     (void)weft__futex_wake(&s->gone, 1); /* its stack may be gone; the call allows that */
 }
 
-static const struct weft__foreign_ops on_heap = {.wake = sleeper_wake, .free = sleeper_free};
-static const struct weft__foreign_ops on_stack = {.wake = sleeper_wake, .free = sleeper_leave};
+static const struct weft__foreign_ops on_heap = {.deliver = sleeper_deliver, .free = sleeper_free};
+static const struct weft__foreign_ops on_stack = {.deliver = sleeper_deliver, .free = sleeper_leave};
 
-/* Gives a sleeper with one reference, that of this thread's last call if it has kept it; `spare` where there is no memory. */
-static struct weft__sleeper *sleeper_new(struct weft__sleeper *spare)
+/* That of this thread's last call, or NULL: there is none, or somebody has its waker still, and frees it. */
+static struct weft__sleeper *sleeper_kept(void)
 {
     struct weft__here *here = weft__here();
     struct weft__sleeper *s = here->sleeper;
 
     here->sleeper = NULL; /* in use: what a timer's hook calls meanwhile has its own */
+    if (!s || weft__foreign_alone(&s->foreign)) return s;
+    weft__foreign_unref(&s->foreign);
+    return NULL;
+}
+
+/* Gives a sleeper with one reference; `spare` where there is no memory. */
+static struct weft__sleeper *sleeper_new(struct weft__sleeper *spare)
+{
+    struct weft__sleeper *s = sleeper_kept();
+
     if (!s) s = weft__alloc_aligned(sizeof(*s), _Alignof(max_align_t));
     const struct weft__foreign_ops *ops = s ? &on_heap : &on_stack;
     if (!s) s = spare;
@@ -93,13 +107,13 @@ void weft__call_forget(void)
     if (s) weft__foreign_unref(&s->foreign);
 }
 
-/* For the next call, if nobody has kept its waker, and the thread's end can be told of it. */
+/* For the next call, if the thread's end can be told of it. */
 static bool sleeper_keep(struct weft__sleeper *s)
 {
     static _Thread_local struct weft__thread_exit ending __attribute__((tls_model("initial-exec")));
     struct weft__here *here = weft__here();
 
-    if (here->sleeper || !weft__foreign_alone(&s->foreign)) return false;
+    if (here->sleeper) return false;
     if (weft__thread_at_exit(&ending, forget_at_exit) < 0) return false;
     here->sleeper = s;
     return true;

@@ -12,8 +12,8 @@
  *
  * A plain thread's waker may be delivered late, when the call has returned and its stack is another
  * call's. So the foreign waker lies on the heap, and every deliverer holds a reference. The thread keeps
- * it for its next call, unless somebody has a reference when the call ends: a wait takes nothing from the heap
- * but the first one of a thread. Where there is no memory it lies on the stack, and the call waits until the
+ * it for its next call, unless somebody has a reference by then: a wait takes nothing from the heap but the
+ * first one of a thread. Where there is no memory it lies on the stack, and the call waits until the
  * last reference is gone.
  *     Pairs: [call-ring] wake -> sleeper, what was written before the wake.
  *            [call-gone] last unref -> owner of a waker on the stack, the last touch.

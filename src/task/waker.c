@@ -61,6 +61,10 @@ static void foreign_deliver(struct weft__foreign *foreign)
     uint32_t state = fetch_and_acq_rel(&foreign->state, ~FOREIGN_CLAIMED);
 
     weft_assert(state & FOREIGN_CLAIMED);
+    if (foreign->ops->deliver) {
+        foreign->ops->deliver(foreign);
+        return;
+    }
     foreign->ops->wake(foreign);
     weft__foreign_unref(foreign);
 }

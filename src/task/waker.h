@@ -48,6 +48,8 @@ struct weft__foreign;
 struct weft__foreign_ops {
     void (*wake)(struct weft__foreign *foreign); /* by any thread, no lock held; must not block */
     void (*free)(struct weft__foreign *foreign); /* the last reference is gone */
+    /* Instead of wake, where it is there: takes the deliverer's reference, so that it can be given back before whoever is woken looks. */
+    void (*deliver)(struct weft__foreign *foreign);
 };
 
 struct weft__foreign {

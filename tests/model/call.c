@@ -64,10 +64,11 @@ enum {
     DOES_NOT_WAIT,    /* the stack is left while a deliverer is on it */
 };
 
-static void wake_relaxed(struct weft__foreign *foreign)
+static void ring_relaxed(struct weft__foreign *foreign)
 {
     struct weft__sleeper *s = sleeper_of(foreign);
     if (exchange_relaxed(&s->rung, 1) == 0) (void)weft__futex_wake(&s->rung, 1);
+    weft__foreign_unref(foreign);
 }
 
 static void wake_then_ring(struct weft__foreign *foreign)
@@ -75,12 +76,13 @@ static void wake_then_ring(struct weft__foreign *foreign)
     struct weft__sleeper *s = sleeper_of(foreign);
     (void)weft__futex_wake(&s->rung, 1);
     (void)exchange_release(&s->rung, 1);
+    weft__foreign_unref(foreign);
 }
 
-static void wake_and_go(struct weft__foreign *foreign)
+static void go_and_ring(struct weft__foreign *foreign)
 {
-    sleeper_wake(foreign);
     sleeper_leave(foreign);
+    sleeper_deliver(foreign);
 }
 
 static void go_relaxed(struct weft__foreign *foreign)
@@ -102,16 +104,16 @@ static void break_it(struct weft__foreign *foreign)
     twin = *foreign->ops;
     switch (model_mutant) {
     case RINGS_RELAXED:
-        twin.wake = wake_relaxed;
+        twin.deliver = ring_relaxed;
         break;
     case WAKES_THEN_RINGS:
-        twin.wake = wake_then_ring;
+        twin.deliver = wake_then_ring;
         break;
     case GONE_RELAXED:
         twin.free = go_relaxed;
         break;
     case GONE_TOO_EARLY:
-        twin.wake = wake_and_go;
+        twin.deliver = go_and_ring;
         twin.free = nothing;
         break;
     default:
