@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * No wait of lock.h, sync.h, chan.h and cast.h takes anything from the heap, as an allocator sees it that counts: not that of a fiber,
- * and not that of a stackless task; nor does a call that need not wait. On every shape of runtime, on a clock that stands, so that
- * whoever is fed does wait.
+ * not that of a stackless task, and not that of a plain thread which has waited before; nor does a call that need not wait. On every
+ * shape of runtime, on a clock that stands, so that whoever is fed does wait.
  */
 #include "crew.h"
 #include "still.h"
@@ -397,6 +397,11 @@ static weft_async(waits_stackless)
     weft_end;
 }
 
+static int waits_on_a_thread(const struct row *row)
+{
+    return weft_blocking(waits, row);
+}
+
 struct kind {
     const char *name;
     weft_task *(*start)(const struct row *row);
@@ -410,8 +415,14 @@ static weft_task *start_stackless(const struct row *row)
 {
     return weft_spawn(waits_stackless, row);
 }
+static weft_task *start_thread(const struct row *row)
+{
+    return weft_go(waits_on_a_thread, row);
+}
+
 static const struct kind fiber = {"fiber", start_fiber};
 static const struct kind stackless = {"stackless task", start_stackless};
+static const struct kind thread = {"thread", start_thread};
 
 /* ---- the rounds ---- */
 
@@ -510,6 +521,18 @@ TEST(sync_memory_of_a_task_that_waits)
     each_counted(of_tasks);
 }
 
+/* A thread of the blocking pool, which waits as any other does; and the clock knows when it does. */
+static int of_threads(void)
+{
+    all_rows_of(&thread);
+    return 0;
+}
+
+TEST(sync_memory_of_a_thread_that_waits)
+{
+    each_counted(of_threads);
+}
+
 /* ---- who need not wait ---- */
 
 static void calls(const struct row *row, const char *where)
@@ -544,4 +567,10 @@ static int calls_on_a_fiber(void)
 TEST(sync_memory_of_a_task_that_need_not_wait)
 {
     each_counted(calls_on_a_fiber);
+}
+
+TEST(sync_memory_of_a_thread_that_need_not_wait)
+{
+    ASSERT_OK(weft_set_allocator(&counted));
+    all_calls("thread");
 }
