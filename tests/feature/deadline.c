@@ -180,6 +180,65 @@ ON_A_FIBER(deadline_and_token_at_once)
     return 0;
 }
 
+struct asked {
+    WEFT_FRAME(int);
+    struct weft_sleep sleep;
+    struct weft_sleep nap;
+    struct weft_shield shield;
+    struct weft_yield pause;
+};
+static weft_async(asked)
+{
+    weft_begin;
+    weft_await(f->sleep, weft_sleep, weft_ms(4));
+    if (f->sleep.ret < 0) weft_return(1);
+    weft_await(f->shield, weft_shield, WEFT_FOREVER, weft_arm(f->nap, weft_sleep, weft_ms(2)));
+    if (f->shield.ret < 0) weft_return(2);
+    weft_await(f->pause, weft_yield);
+    weft_return(f->pause.ret);
+    weft_end;
+}
+
+/* Whoever answers, both regions and who is inside of them say the same. */
+struct asked_by_both_too {
+    WEFT_FRAME(int);
+    weft_token *token;
+    bool token_is_outer;
+    struct asked in;
+    struct weft_timeout to;
+    struct weft_until until;
+};
+static weft_async(asked_by_both_too)
+{
+    weft_begin;
+    if (f->token_is_outer) {
+        weft_await(f->until, weft_until, f->token,
+                   weft_arm(f->to, weft_timeout, weft_ms(5), weft_arm(f->in, asked)));
+    } else {
+        weft_await(f->to, weft_timeout, weft_ms(5),
+                   weft_arm(f->until, weft_until, f->token, weft_arm(f->in, asked)));
+    }
+    if (f->to.ret != f->in.ret) weft_return(3);
+    if (f->until.ret != f->in.ret) weft_return(4);
+    weft_return(f->in.ret);
+    weft_end;
+}
+
+ON_A_FIBER(deadline_and_token_at_once_stackless)
+{
+    for (int outer = 0; outer < 2; outer++) {
+        weft_token token = {0};
+        int cancels = 1;
+        int asked = 1;
+        weft_task *t = weft_go(cancels_at, &token, weft_ms(5));
+        weft_task *s = weft_spawn(asked_by_both_too, &token, outer);
+        CHECK(weft_join(s, &asked) == 0 && asked == (outer ? -ECANCELED : -ETIME));
+        CHECK(weft_join(t, &cancels) == 0 && cancels == 0);
+        weft_token_done(&token);
+    }
+    return 0;
+}
+
 /* ---- the task's own cancel is outside of everything ---- */
 
 static _Atomic bool waits;

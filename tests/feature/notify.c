@@ -6,6 +6,7 @@
 #include "crew.h"
 #include "storm.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <errno.h>
 #include <weft/weft.h>
@@ -172,12 +173,16 @@ TEST(notify_waiters_is_not_passed_on)
     crew_each(broadcast_is_nobody_elses);
 }
 
+/* All of them wait at once, and one call wakes them all. */
 static void many(uint32_t count)
 {
     begin();
     for (uint32_t i = 0; i < count; i++)
         ASSERT_OK(weft_detach(weft_spawn(listening)));
-    ASSERT_EQ(tell_all(count), count);
+    CREW_UNTIL(load_relaxed(&begun) == count); /* before they are counted, which takes a while */
+    CREW_UNTIL(waiters_of(&notify) == count);
+    ASSERT_EQ(load_relaxed(&heard), 0);
+    ASSERT_EQ(weft_notify_waiters(&notify), count);
     CREW_UNTIL(load_relaxed(&heard) == count);
     weft_notify_done(&notify);
 }

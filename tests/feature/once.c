@@ -8,6 +8,7 @@
 #include "death.h"
 #include "storm.h"
 #include "test.h"
+#include "waiters.h"
 
 #include <errno.h>
 #include <string.h>
@@ -139,15 +140,20 @@ TEST(once_next_in_line_tries)
     ASSERT(weft_once_is_done(&o));
 }
 
+enum { ASKERS = 50 };
+
 static weft_cell cell = WEFT_CELL_INIT;
 static int answer = 42;
+static _Atomic uint32_t makers; /* relaxed: a count */
 
+/* Who has to make it waits in the midst of that. */
 static int asks(int **into)
 {
     void *value;
     int r = weft_cell_enter(&cell, &value);
     if (r > 0) {
-        (void)weft_yield();
+        storm_pause_here(3);
+        fetch_add_relaxed(&makers, 1);
         value = &answer;
         r = weft_cell_leave(&cell, value);
     }
@@ -155,22 +161,59 @@ static int asks(int **into)
     return r;
 }
 
-static void cells(struct crew *crew)
+struct asking {
+    WEFT_FRAME(int);
+    int **into;
+    void *value;
+    struct weft_cell_enter enter;
+    struct storm_pause paused;
+};
+static weft_async(asking)
 {
-    weft_task *task[50];
-    int *value[50];
-    (void)crew;
+    weft_begin;
+    weft_await(f->enter, weft_cell_enter, &cell, &f->value);
+    if (f->enter.ret < 0) weft_return(f->enter.ret);
+    if (f->enter.ret > 0) {
+        weft_await(f->paused, storm_pause, 3);
+        fetch_add_relaxed(&makers, 1);
+        f->value = &answer;
+        ASSERT_OK(weft_cell_leave(&cell, f->value));
+    }
+    *f->into = f->value;
+    weft_return(0);
+    weft_end;
+}
+
+/* All of them wait when it could not be made: the first of them makes it, and the others get what it has made. */
+static void cell_of(bool first_stackless, bool others_stackless)
+{
+    weft_task *task[ASKERS];
+    int *value[ASKERS] = {0};
     cell = (weft_cell)WEFT_CELL_INIT;
+    store_relaxed(&makers, 0);
     ASSERT_NULL(weft_cell_get(&cell));
     ASSERT_EQ(weft_cell_enter(&cell, NULL), 1);
-    for (uint32_t i = 0; i < 50; i++)
-        task[i] = weft_go(asks, &value[i]);
-    ASSERT_OK(weft_cell_leave(&cell, NULL)); /* it could not be made: another tries */
-    for (uint32_t i = 0; i < 50; i++) {
-        ASSERT_OK(weft_join(task[i], NULL));
-        ASSERT_EQ(*value[i], 42);
+    for (uint32_t i = 0; i < ASKERS; i++) {
+        bool stackless = i == 0 ? first_stackless : others_stackless;
+        task[i] = stackless ? weft_spawn(asking, &value[i]) : weft_go(asks, &value[i]);
+        CREW_UNTIL(waiters_of(&cell) == i + 1);
     }
+    ASSERT_OK(weft_cell_leave(&cell, NULL)); /* it could not be made: another tries */
+    for (uint32_t i = 0; i < ASKERS; i++) {
+        int r = 1;
+        ASSERT_OK(weft_join(task[i], &r));
+        ASSERT_OK(r);
+        ASSERT_PTR(value[i], &answer);
+    }
+    ASSERT_EQ(load_relaxed(&makers), 1);
     ASSERT_PTR(weft_cell_get(&cell), &answer);
+}
+
+static void cells(struct crew *crew)
+{
+    (void)crew;
+    for (int kinds = 0; kinds < 4; kinds++)
+        cell_of(kinds & 1, kinds & 2);
 }
 
 TEST(once_cell_is_made_when_asked_for)

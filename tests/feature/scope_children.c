@@ -391,8 +391,12 @@ TEST(scope_used_again)
 }
 
 /* What waits in the blocking pool's queue is taken out with the scope that its task is in. */
-static _Atomic bool let_go;
+enum { JOBS = 10 };
+
+static weft_rt *with_one_thread; /* in its blocking pool */
+static _Atomic bool let_go;      /* relaxed, all: flags and a count */
 static _Atomic bool holds;
+static _Atomic uint32_t ran;
 
 static int blocks_a_thread(void)
 {
@@ -402,34 +406,84 @@ static int blocks_a_thread(void)
     return 0;
 }
 
+static int hogs(void)
+{
+    return weft_blocking(blocks_a_thread);
+}
+
+static int runs(void)
+{
+    fetch_add_relaxed(&ran, 1);
+    return 0;
+}
+
 static int queued(void)
 {
-    int r = (int)weft_blocking(blocks_a_thread);
+    int r = weft_blocking(runs);
     if (r == -ECANCELED) fetch_add_relaxed(&over, 1);
     return r;
 }
 
+struct queued_stackless {
+    WEFT_FRAME(int);
+    struct weft_blocking job;
+};
+static weft_async(queued_stackless)
+{
+    weft_begin;
+    weft_await(f->job, weft_blocking, weft_bind(runs));
+    if (f->job.ret == -ECANCELED) fetch_add_relaxed(&over, 1);
+    weft_return((int)f->job.ret);
+    weft_end;
+}
+
+static uint64_t jobs_queued(void)
+{
+    weft_stats stats;
+    weft_rt_stats(with_one_thread, &stats);
+    return stats.blocking_queued;
+}
+
+/* All of them are in the queue, behind one that stays, when their scope is left. */
+static int leaves_the_queued(void)
+{
+    for (int stackless = 0; stackless < 2; stackless++) {
+        begin();
+        WEFT_SCOPE(s)
+        {
+            for (int i = 0; i < JOBS; i++)
+                ASSERT_OK(stackless ? weft_spawn_in(s, queued_stackless) : weft_go_in(s, queued));
+            while (jobs_queued() < JOBS)
+                ASSERT_OK(weft_sleep(weft_us(10)));
+            ASSERT_EQ(load_relaxed(&over), 0);
+            break;
+        }
+        ASSERT_EQ(load_relaxed(&over), JOBS); /* none of them waits for the hog */
+        ASSERT_EQ(jobs_queued(), 0);
+    }
+    return 0;
+}
+
 TEST(scope_cancels_queued_blocking_work)
 {
-    struct crew crew;
-    weft_rt_opts opts = {.workers = 2, .blocking_threads = 1};
-    crew_start_with(&crew, &opts);
-    begin();
-    store_relaxed(&let_go, false);
-    weft_task *hog = weft_go(queued);
-    int r = -1;
-    CREW_UNTIL(load_relaxed(&holds));
-    WEFT_SCOPE(s)
-    {
-        for (int i = 0; i < 10; i++)
-            ASSERT_OK(weft_go_in(s, queued));
-        break;
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        int r = -1;
+        weft_rt_opts opts = {
+            .workers = crew_sizes[i], .seed = test_seed() | 1, .blocking_threads = 1};
+        crew_start_with(&crew, &opts);
+        with_one_thread = crew.rt;
+        store_relaxed(&let_go, false);
+        store_relaxed(&holds, false);
+        weft_task *hog = weft_go(hogs);
+        CREW_UNTIL(load_relaxed(&holds));
+        on_both(leaves_the_queued);
+        store_relaxed(&let_go, true);
+        ASSERT_OK(weft_join(hog, &r));
+        ASSERT_EQ(r, 0);
+        crew_stop(&crew);
+        ASSERT_EQ(load_relaxed(&ran), 0); /* nor behind it */
     }
-    ASSERT_EQ(load_relaxed(&over), 10); /* none of them waits for the hog */
-    store_relaxed(&let_go, true);
-    ASSERT_OK(weft_join(hog, &r));
-    ASSERT_EQ(r, 0);
-    crew_stop(&crew);
 }
 
 /* A tree of scopes goes by its depth: few of its tasks have begun at any time. Of a worker's own, so one worker. */

@@ -274,8 +274,9 @@ TEST(scope_less_poll_that_lasts_is_named_only_if_it_was_told)
     ASSERT(!strstr(d.said, ", in the scope of "));
 }
 
-/* A child that cannot be stopped for a while costs nothing: its scope's end sleeps. */
+/* A child that cannot be stopped for a while costs nothing: its scope's end sleeps. It is in a blocking job, or behind a shield. */
 static _Atomic bool let_go;
+static weft_event let_through;
 
 static int blocks(void)
 {
@@ -285,21 +286,91 @@ static int blocks(void)
     return 0;
 }
 
-static int cannot_be_stopped(void)
+static int in_a_job(void)
 {
-    return (int)weft_blocking(blocks);
+    return weft_blocking(blocks);
 }
 
-static int owner_of_it(void)
+static int behind_a_shield(void)
+{
+    int r = -1;
+    fetch_add_relaxed(&begun, 1);
+    WEFT_SHIELD(WEFT_FOREVER) r = weft_event_wait(&let_through);
+    return r;
+}
+
+struct in_a_job_too {
+    WEFT_FRAME(int);
+    struct weft_blocking job;
+};
+static weft_async(in_a_job_too)
+{
+    weft_begin;
+    weft_await(f->job, weft_blocking, weft_bind(blocks));
+    weft_return((int)f->job.ret);
+    weft_end;
+}
+
+struct behind_a_shield_too {
+    WEFT_FRAME(int);
+    struct weft_event_wait wait;
+    struct weft_shield shield;
+};
+static weft_async(behind_a_shield_too)
+{
+    weft_begin;
+    fetch_add_relaxed(&begun, 1);
+    weft_await(f->shield, weft_shield, WEFT_FOREVER,
+               weft_arm(f->wait, weft_event_wait, &let_through));
+    weft_return(f->wait.ret);
+    weft_end;
+}
+
+enum child { JOB, JOB_TOO, SHIELD, SHIELD_TOO, CHILDREN };
+
+static int start_child(weft_scope *s, int child)
+{
+    switch (child) {
+    case JOB:
+        return weft_go_in(s, in_a_job);
+    case JOB_TOO:
+        return weft_spawn_in(s, in_a_job_too);
+    case SHIELD:
+        return weft_go_in(s, behind_a_shield);
+    default:
+        return weft_spawn_in(s, behind_a_shield_too);
+    }
+}
+
+static int owner_of_it(int child)
 {
     WEFT_SCOPE(s)
     {
-        ASSERT_OK(weft_go_in(s, cannot_be_stopped));
+        ASSERT_OK(start_child(s, child));
         while (load_relaxed(&begun) == 0)
             (void)weft_sleep(weft_us(100));
         break;
     }
     return 0;
+}
+
+struct owner_of_it_too {
+    WEFT_FRAME(int);
+    int child;
+    weft_scope scope;
+    struct weft_sleep nap;
+    struct weft_scope_join join;
+};
+static weft_async(owner_of_it_too)
+{
+    weft_begin;
+    ASSERT_OK(start_child(&f->scope, f->child));
+    while (load_relaxed(&begun) == 0)
+        weft_await(f->nap, weft_sleep, weft_us(100));
+    weft_scope_cancel(&f->scope);
+    weft_await(f->join, weft_scope_join, &f->scope);
+    weft_return(f->join.ret);
+    weft_end;
 }
 
 static uint64_t polls_of(struct crew *crew)
@@ -309,21 +380,33 @@ static uint64_t polls_of(struct crew *crew)
     return stats.polls;
 }
 
-static void waits_asleep(struct crew *crew)
+static void waits_for(struct crew *crew, int child, bool stackless)
 {
     int r = -1;
     store_relaxed(&begun, 0);
     store_relaxed(&let_go, false);
-    weft_task *t = weft_go(owner_of_it);
+    weft_event_init(&let_through);
+    weft_task *t = stackless ? weft_spawn(owner_of_it_too, child) : weft_go(owner_of_it, child);
     CREW_UNTIL(load_relaxed(&begun) == 1);
     weft_cancel(t);
     uint64_t before = polls_of(crew);
     for (int i = 0; i < 2000; i++)
         sched_yield();
     ASSERT_LE(polls_of(crew) - before, 50); /* the cancel, and its last turns; it does not spin */
+    ASSERT(!weft_done(t));
     store_relaxed(&let_go, true);
+    weft_event_set(&let_through);
     ASSERT_OK(weft_join(t, &r));
     ASSERT_EQ(r, 0);
+    weft_event_done(&let_through);
+}
+
+static void waits_asleep(struct crew *crew)
+{
+    for (int child = 0; child < CHILDREN; child++) {
+        waits_for(crew, child, false);
+        waits_for(crew, child, true);
+    }
 }
 
 TEST(scope_waits_asleep_for_who_cannot_be_stopped)

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * No wait of lock.h, sync.h, chan.h and cast.h takes anything from the heap, as an allocator sees it that counts: not that of a fiber,
+ * not that of a stackless task, and not that of a plain thread which has waited before; nor does a call that need not wait. On every
+ * shape of runtime, on a clock that stands, so that whoever is fed does wait.
+ */
+#include "crew.h"
+#include "still.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <weft/weft.h>
+
+/* ---- an allocator that counts ---- */
+
+static _Atomic uint64_t allocs; /* relaxed everywhere: a count, read when nothing moves it */
+static _Thread_local bool
+    stands_by; /* the test's thread, which joins when it gets to it: not counted */
+
+static void *count_alloc(void *ctx, size_t bytes, size_t align)
+{
+    void *memory = NULL;
+    (void)ctx;
+    if (!stands_by) fetch_add_relaxed(&allocs, 1);
+    return posix_memalign(&memory, align, bytes) == 0 ? memory : NULL;
+}
+
+static void count_free(void *ctx, void *memory, size_t bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    free(memory);
+}
+
+static const weft_allocator counted = {.alloc = count_alloc, .free = count_free};
+
+/* ---- waits: how each is armed and called, what is given back behind it, what keeps it waiting, what lets it go ---- */
+
+typedef WEFT_CHAN(int) int_chan;
+typedef WEFT_BROADCAST(int) int_cast;
+
+static weft_mutex mutex;
+static weft_cond cond;
+static weft_rwlock rwlock;
+static weft_sem sem;
+static weft_notify notify;
+static weft_event event;
+static weft_wg wg;
+static weft_barrier barrier;
+static weft_once once;
+static weft_cell cell;
+static int_chan *chan; /* of one place */
+static int_cast *cast;
+static int_cast *watch;
+static weft_cursor at; /* of the one who listens */
+static int one = 1;
+
+struct frames {
+    union {
+        struct weft_lock lock;
+        struct weft_cond_wait cond;
+        struct weft_read_lock read;
+        struct weft_write_lock write;
+        struct weft_sem_acquire sem;
+        struct weft_notify_wait notify;
+        struct weft_event_wait event;
+        struct weft_wg_wait wg;
+        struct weft_barrier_wait barrier;
+        struct weft_once_enter once;
+        struct weft_cell_enter cell;
+        struct weft_send send;
+        struct weft_recv recv;
+        struct weft_broadcast_recv hear;
+        struct weft_watch_changed see;
+    };
+    int got;
+    void *made;
+};
+
+static void nothing(void)
+{
+}
+
+static weft_future lock_arm(struct frames *w)
+{
+    return weft_arm(w->lock, weft_lock, &mutex);
+}
+static int lock_call(void)
+{
+    return weft_lock(&mutex);
+}
+static void lock_block(void)
+{
+    ASSERT_OK(weft_lock(&mutex));
+}
+static void unlock(void)
+{
+    ASSERT_OK(weft_unlock(&mutex));
+}
+
+static weft_future cond_arm(struct frames *w)
+{
+    ASSERT_OK(weft_try_lock(&mutex));
+    return weft_arm(w->cond, weft_cond_wait, &cond, &mutex);
+}
+static int cond_call(void)
+{
+    ASSERT_OK(weft_lock(&mutex));
+    return weft_cond_wait(&cond, &mutex);
+}
+static void cond_feed(void)
+{
+    weft_cond_wake_one(&cond);
+}
+
+static weft_future read_arm(struct frames *w)
+{
+    return weft_arm(w->read, weft_read_lock, &rwlock);
+}
+static int read_call(void)
+{
+    return weft_read_lock(&rwlock);
+}
+static void read_unlock(void)
+{
+    ASSERT_OK(weft_read_unlock(&rwlock));
+}
+static weft_future write_arm(struct frames *w)
+{
+    return weft_arm(w->write, weft_write_lock, &rwlock);
+}
+static int write_call(void)
+{
+    return weft_write_lock(&rwlock);
+}
+static void write_block(void)
+{
+    ASSERT_OK(weft_write_lock(&rwlock));
+}
+static void write_unlock(void)
+{
+    ASSERT_OK(weft_write_unlock(&rwlock));
+}
+
+static weft_future sem_arm(struct frames *w)
+{
+    return weft_arm(w->sem, weft_sem_acquire, &sem, 2);
+}
+static int sem_call(void)
+{
+    return weft_sem_acquire(&sem, 2);
+}
+static void sem_feed(void)
+{
+    weft_sem_release(&sem, 2);
+}
+
+static weft_future notify_arm(struct frames *w)
+{
+    return weft_arm(w->notify, weft_notify_wait, &notify);
+}
+static int notify_call(void)
+{
+    return weft_notify_wait(&notify);
+}
+static void notify_feed(void)
+{
+    weft_notify_one(&notify);
+}
+
+static weft_future event_arm(struct frames *w)
+{
+    return weft_arm(w->event, weft_event_wait, &event);
+}
+static int event_call(void)
+{
+    return weft_event_wait(&event);
+}
+static void event_block(void)
+{
+    weft_event_reset(&event);
+}
+static void event_feed(void)
+{
+    weft_event_set(&event);
+}
+
+static weft_future wg_arm(struct frames *w)
+{
+    return weft_arm(w->wg, weft_wg_wait, &wg);
+}
+static int wg_call(void)
+{
+    return weft_wg_wait(&wg);
+}
+static void wg_block(void)
+{
+    weft_wg_add(&wg, 1);
+}
+static void wg_feed(void)
+{
+    weft_wg_finish(&wg);
+}
+
+static weft_future barrier_arm(struct frames *w)
+{
+    return weft_arm(w->barrier, weft_barrier_wait, &barrier);
+}
+static int barrier_call(void)
+{
+    return weft_barrier_wait(&barrier);
+}
+static void barrier_feed(void)
+{
+    ASSERT_GE(weft_barrier_wait(&barrier), 0); /* the other party, which need not wait */
+}
+
+static weft_future once_arm(struct frames *w)
+{
+    return weft_arm(w->once, weft_once_enter, &once);
+}
+static int once_call(void)
+{
+    return weft_once_enter(&once);
+}
+static void once_block(void)
+{
+    ASSERT_EQ(weft_once_enter(&once), 1);
+}
+static void once_leave(void)
+{
+    ASSERT_OK(weft_once_leave(&once, false));
+}
+
+static weft_future cell_arm(struct frames *w)
+{
+    return weft_arm(w->cell, weft_cell_enter, &cell, &w->made);
+}
+static int cell_call(void)
+{
+    void *made;
+    return weft_cell_enter(&cell, &made);
+}
+static void cell_block(void)
+{
+    ASSERT_EQ(cell_call(), 1);
+}
+static void cell_leave(void)
+{
+    ASSERT_OK(weft_cell_leave(&cell, NULL));
+}
+
+static weft_future send_arm(struct frames *w)
+{
+    return weft_arm(w->send, weft_send, weft_on(chan, &one));
+}
+static int send_call(void)
+{
+    return weft_send(chan, &one);
+}
+static void chan_fill(void)
+{
+    ASSERT_OK(weft_try_send(chan, &one));
+}
+static void chan_drain(void)
+{
+    int got;
+    ASSERT_EQ(weft_try_recv(chan, &got), 1);
+}
+static weft_future recv_arm(struct frames *w)
+{
+    return weft_arm(w->recv, weft_recv, weft_on(chan, &w->got));
+}
+static int recv_call(void)
+{
+    int got;
+    return weft_recv(chan, &got);
+}
+
+static weft_future hear_arm(struct frames *w)
+{
+    return weft_arm(w->hear, weft_broadcast_recv, cast, &at, &w->got);
+}
+static int hear_call(void)
+{
+    int got;
+    return weft_broadcast_recv(cast, &at, &got);
+}
+static void hear_block(void)
+{
+    at = weft_broadcast_now(cast);
+}
+static void hear_feed(void)
+{
+    ASSERT_OK(weft_broadcast_send(cast, &one));
+}
+
+static weft_future see_arm(struct frames *w)
+{
+    return weft_arm(w->see, weft_watch_changed, watch, &at, &w->got);
+}
+static int see_call(void)
+{
+    int got;
+    return weft_watch_changed(watch, &at, &got);
+}
+static void see_block(void)
+{
+    at = weft_watch_now(watch);
+}
+static void see_feed(void)
+{
+    ASSERT_OK(weft_watch_set(watch, &one));
+}
+
+enum free { NEVER, UNLESS_BLOCKED, WHEN_FED };
+
+struct row {
+    const char *name;
+    weft_future (*arm)(struct frames *w);
+    int (*call)(void);
+    void (*after)(void); /* by who has waited: gives back what it got */
+    void (*block)(void); /* by another: now it has to wait */
+    void (*feed)(void);  /* by the same: now it has not */
+    enum free is_free;   /* when it need not wait */
+};
+
+static const struct row rows[] = {
+    {"lock", lock_arm, lock_call, unlock, lock_block, unlock, UNLESS_BLOCKED},
+    {"cond", cond_arm, cond_call, unlock, nothing, cond_feed, NEVER},
+    {"read lock", read_arm, read_call, read_unlock, write_block, write_unlock, UNLESS_BLOCKED},
+    {"write lock", write_arm, write_call, write_unlock, write_block, write_unlock, UNLESS_BLOCKED},
+    {"semaphore", sem_arm, sem_call, nothing, nothing, sem_feed, WHEN_FED},
+    {"notify", notify_arm, notify_call, nothing, nothing, notify_feed, WHEN_FED},
+    {"event", event_arm, event_call, nothing, event_block, event_feed, WHEN_FED},
+    {"wait group", wg_arm, wg_call, nothing, wg_block, wg_feed, UNLESS_BLOCKED},
+    {"barrier", barrier_arm, barrier_call, nothing, nothing, barrier_feed, NEVER},
+    {"once", once_arm, once_call, once_leave, once_block, once_leave, UNLESS_BLOCKED},
+    {"cell", cell_arm, cell_call, cell_leave, cell_block, cell_leave, UNLESS_BLOCKED},
+    {"send", send_arm, send_call, chan_drain, chan_fill, chan_drain, UNLESS_BLOCKED},
+    {"receive", recv_arm, recv_call, nothing, nothing, chan_fill, WHEN_FED},
+    {"broadcast", hear_arm, hear_call, nothing, hear_block, hear_feed, WHEN_FED},
+    {"watch", see_arm, see_call, nothing, see_block, see_feed, WHEN_FED},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* ---- who waits, of each kind ---- */
+
+enum { WARM_UP = 4, ROUNDS = 20 };
+
+static weft_sem turn;      /* a round begins */
+static _Atomic int served; /* relaxed: one at a time, a sleep apart */
+
+static int waits(const struct row *row)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        ASSERT_OK(weft_sem_acquire(&turn, 1));
+        ASSERT_GE(row->call(), 0);
+        row->after();
+        fetch_add_relaxed(&served, 1);
+    }
+    return 0;
+}
+
+struct armed {
+    WEFT_FRAME(int);
+    weft_future of;
+};
+static weft_poll armed_poll(void *frame, weft_cx *cx)
+{
+    struct armed *f = frame;
+    if (f->of.poll(f->of.frame, cx) == WEFT_PENDING) return WEFT_PENDING;
+    memcpy(&f->ret, (char *)f->of.frame + f->of.ret_at, sizeof(f->ret)); /* each is an int */
+    return WEFT_READY;
+}
+
+struct waits_stackless {
+    WEFT_FRAME(int);
+    const struct row *row;
+    int i;
+    struct frames frames;
+    struct weft_sem_acquire turn;
+    struct armed armed;
+};
+static weft_async(waits_stackless)
+{
+    weft_begin;
+    for (f->i = 0; f->i < ROUNDS; f->i++) {
+        weft_await(f->turn, weft_sem_acquire, &turn, 1);
+        weft_await(f->armed, armed, f->row->arm(&f->frames));
+        ASSERT_GE(f->armed.ret, 0);
+        f->row->after();
+        fetch_add_relaxed(&served, 1);
+    }
+    weft_return(0);
+    weft_end;
+}
+
+static int waits_on_a_thread(const struct row *row)
+{
+    return weft_blocking(waits, row);
+}
+
+struct kind {
+    const char *name;
+    weft_task *(*start)(const struct row *row);
+};
+
+static weft_task *start_fiber(const struct row *row)
+{
+    return weft_go(waits, row);
+}
+static weft_task *start_stackless(const struct row *row)
+{
+    return weft_spawn(waits_stackless, row);
+}
+static weft_task *start_thread(const struct row *row)
+{
+    return weft_go(waits_on_a_thread, row);
+}
+
+static const struct kind fiber = {"fiber", start_fiber};
+static const struct kind stackless = {"stackless task", start_stackless};
+static const struct kind thread = {"thread", start_thread};
+
+/* ---- the rounds ---- */
+
+static void objects_new(void)
+{
+    weft_mutex_init(&mutex);
+    weft_cond_init(&cond);
+    weft_rwlock_init(&rwlock);
+    weft_sem_init(&sem, 0);
+    weft_sem_init(&turn, 0);
+    weft_notify_init(&notify);
+    weft_event_init(&event);
+    weft_wg_init(&wg, 0);
+    weft_barrier_init(&barrier, 2);
+    once = (weft_once)WEFT_ONCE_INIT;
+    cell = (weft_cell)WEFT_CELL_INIT;
+    ASSERT_OK(weft_chan_new(1, &chan));
+    ASSERT_OK(weft_broadcast_new(2, &cast));
+    ASSERT_OK(weft_watch_new(&one, &watch));
+}
+
+static void objects_done(void)
+{
+    weft_watch_free(watch);
+    weft_broadcast_free(cast);
+    weft_chan_free(chan);
+    weft_barrier_done(&barrier);
+    weft_wg_done(&wg);
+    weft_event_done(&event);
+    weft_notify_done(&notify);
+    weft_sem_done(&turn);
+    weft_sem_done(&sem);
+    weft_rwlock_done(&rwlock);
+    weft_cond_done(&cond);
+    weft_mutex_done(&mutex);
+}
+
+static void expect_none_since(uint64_t before, const struct row *row, const char *what)
+{
+    uint64_t more = load_relaxed(&allocs) - before; /* relaxed: as above */
+    if (more > 0) ck_abort_msg("%s on a %s: %d allocations", row->name, what, (int)more);
+}
+
+/* A sleep is over when all others wait. */
+static void one_round(const struct row *row, int i)
+{
+    row->block();
+    weft_sem_release(&turn, 1);
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_EQ(load_relaxed(&served), i); /* relaxed: as above; it waits */
+    row->feed();
+    ASSERT_OK(weft_sleep(weft_ms(1)));
+    ASSERT_EQ(load_relaxed(&served), i + 1);
+}
+
+static void rounds_of(const struct row *row, const struct kind *kind)
+{
+    uint64_t before = 0;
+    int r = 1;
+
+    store_relaxed(&served, 0);
+    weft_task *task = kind->start(row);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i == WARM_UP) before = load_relaxed(&allocs);
+        one_round(row, i);
+    }
+    expect_none_since(before, row, kind->name);
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_OK(r);
+}
+
+static void all_rows_of(const struct kind *kind)
+{
+    objects_new();
+    for (int i = 0; i < ROWS; i++)
+        rounds_of(&rows[i], kind);
+    objects_done();
+}
+
+static void each_counted(int (*body)(void))
+{
+    ASSERT_OK(weft_set_allocator(&counted));
+    stands_by = true;
+    each_paused(body);
+}
+
+static int of_tasks(void)
+{
+    all_rows_of(&fiber);
+    all_rows_of(&stackless);
+    return 0;
+}
+
+TEST(sync_memory_of_a_task_that_waits)
+{
+    each_counted(of_tasks);
+}
+
+/* A thread of the blocking pool, which waits as any other does; and the clock knows when it does. */
+static int of_threads(void)
+{
+    all_rows_of(&thread);
+    return 0;
+}
+
+TEST(sync_memory_of_a_thread_that_waits)
+{
+    each_counted(of_threads);
+}
+
+/* ---- who need not wait ---- */
+
+static void calls(const struct row *row, const char *where)
+{
+    uint64_t before = 0;
+
+    if (row->is_free == WHEN_FED) row->block();
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i == WARM_UP) before = load_relaxed(&allocs);
+        if (row->is_free == WHEN_FED) row->feed();
+        ASSERT_GE(row->call(), 0);
+        row->after();
+    }
+    expect_none_since(before, row, where);
+}
+
+static void all_calls(const char *where)
+{
+    objects_new();
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].is_free != NEVER) calls(&rows[i], where);
+    }
+    objects_done();
+}
+
+static int calls_on_a_fiber(void)
+{
+    all_calls("fiber");
+    return 0;
+}
+
+TEST(sync_memory_of_a_task_that_need_not_wait)
+{
+    each_counted(calls_on_a_fiber);
+}
+
+TEST(sync_memory_of_a_thread_that_need_not_wait)
+{
+    ASSERT_OK(weft_set_allocator(&counted));
+    all_calls("thread");
+}
