@@ -460,10 +460,10 @@ static void objects_done(void)
     weft_mutex_done(&mutex);
 }
 
-static void expect_none_since(uint64_t before, const struct row *row, const char *what)
+static void expect_since(uint64_t most, uint64_t before, const struct row *row, const char *what)
 {
     uint64_t more = load_relaxed(&allocs) - before; /* relaxed: as above */
-    if (more > 0) ck_abort_msg("%s on a %s: %d allocations", row->name, what, (int)more);
+    if (more > most) ck_abort_msg("%s on a %s: %d allocations", row->name, what, (int)more);
 }
 
 /* A sleep is over when all others wait. */
@@ -489,7 +489,8 @@ static void rounds_of(const struct row *row, const struct kind *kind)
         if (i == WARM_UP) before = load_relaxed(&allocs);
         one_round(row, i);
     }
-    expect_none_since(before, row, kind->name);
+    /* Who wakes a thread may be held up between its two last steps, and has that one's waker then while it waits again: it makes another. Not each time. */
+    expect_since(kind == &thread, before, row, kind->name);
     ASSERT_OK(weft_join(task, &r));
     ASSERT_OK(r);
 }
@@ -546,7 +547,7 @@ static void calls(const struct row *row, const char *where)
         ASSERT_GE(row->call(), 0);
         row->after();
     }
-    expect_none_since(before, row, where);
+    expect_since(0, before, row, where);
 }
 
 static void all_calls(const char *where)
