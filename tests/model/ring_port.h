@@ -25,6 +25,9 @@ static int signal_event(int fd);
 
 #include "ring_kernel.h"
 
+#undef weft__fault
+#define weft__fault(kind) ((void)(kind), 0) /* no kernel is told to be an older one here */
+
 #include "driver/driver.c"
 #include "driver/op.c"
 #include "driver/slot.c"

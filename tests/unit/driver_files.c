@@ -47,7 +47,7 @@ static void frees(struct weft__foreign *unused)
     (void)unused;
 }
 
-static const struct weft__foreign_ops waker_ops = {wakes, frees};
+static const struct weft__foreign_ops waker_ops = {.wake = wakes, .free = frees};
 static struct weft__foreign waiter;
 
 struct fixture {
