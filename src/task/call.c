@@ -40,15 +40,15 @@ static struct weft__sleeper *sleeper_of(struct weft__foreign *foreign)
     return weft__container_of(foreign, struct weft__sleeper, foreign);
 }
 
-/* Its thread is woken when the reference is given back, and so finds its waker free for its next call, also where it goes before us on this CPU. By then the sleeper
- * may be gone; the futex's call allows that, and so does a sleeper of later that lies there. */
+/* Its thread is woken when the reference is given back, and so finds its waker free for its next call, also where it goes before us on this CPU. If that was the last
+ * one the thread has gone on. Else it may do so at any moment, and the sleeper be gone; the futex's call allows that, and so does a sleeper of later that lies there. */
 static void sleeper_deliver(struct weft__foreign *foreign)
 {
     struct weft__sleeper *s = sleeper_of(foreign);
     _Atomic uint32_t *rung = &s->rung;
     bool sleeps = exchange_release(rung, 1) == 0; /* [call-ring] with sleep_until_rung: what was written before the wake */
-    weft__foreign_unref(foreign);
-    if (sleeps) (void)weft__futex_wake(rung, 1);
+    bool left = weft__foreign_unref(foreign);
+    if (sleeps && !left) (void)weft__futex_wake(rung, 1);
 }
 
 static void sleeper_free(struct weft__foreign *foreign)

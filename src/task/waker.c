@@ -25,15 +25,16 @@ void weft__foreign_ref(struct weft__foreign *foreign)
     weft_assert(state < UINT32_MAX - FOREIGN_REF);
 }
 
-void weft__foreign_unref(struct weft__foreign *foreign)
+bool weft__foreign_unref(struct weft__foreign *foreign)
 {
     /* [foreign-ref] with unref, both ways */
     uint32_t state = fetch_sub_acq_rel(&foreign->state, FOREIGN_REF);
 
     weft_assert(state >= FOREIGN_REF);
-    if (state >= 2 * FOREIGN_REF) return;
+    if (state >= 2 * FOREIGN_REF) return false;
     weft_assert(state == FOREIGN_REF); /* a claim holds a reference of its own */
     foreign->ops->free(foreign);
+    return true;
 }
 
 bool weft__foreign_alone(struct weft__foreign *foreign)

@@ -156,7 +156,7 @@ void weft__wake_chain_push(struct weft__wake_chain *chain, const struct weft__sc
 /* A foreign waker with one reference, the owner's. */
 void weft__foreign_init(struct weft__foreign *foreign, const struct weft__foreign_ops *ops);
 void weft__foreign_ref(struct weft__foreign *foreign);
-void weft__foreign_unref(struct weft__foreign *foreign);
+bool weft__foreign_unref(struct weft__foreign *foreign); /* true: it was the last, and the thing may be gone */
 
 /* Asked by its owner, who waits for nothing by it any more: has nobody else a reference? Then nobody touches it again, and it can be made anew. */
 bool weft__foreign_alone(struct weft__foreign *foreign);

@@ -224,7 +224,7 @@ TEST(file_waits_until_the_other_side_is_there)
 TEST(file_waits_for_nobody_who_does_not_block)
 {
     weft_file *file;
-    char b[8];
+    char b[8] = {0};
     int ends[2];
     ASSERT_OK(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
     ASSERT_OK(weft_file_of(ends[0], &file));
