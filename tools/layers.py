@@ -12,7 +12,7 @@ import re
 import sys
 
 # What a folder may include besides itself and limits.h: a folder ("base/"), or one file of it ("sys/lock.h").
-LOCK_AND_MEMORY = ["sys/lock.h", "sys/futex.h", "sys/mem.h", "sys/stack.h", "sys/fork.h", "sys/segv.h", "sys/peek.h"]
+LOCK_AND_MEMORY = ["sys/lock.h", "sys/futex.h", "sys/mem.h", "sys/stack.h", "sys/fork.h", "sys/segv.h", "sys/peek.h", "sys/thread.h"]
 WAKER = ["task/waker.h", "task/park.h"]
 FLOORS = {
     "": ["base/"],
