@@ -163,6 +163,7 @@ TEST(hand_beside_a_fiber_that_joins)
 static weft_notify there;
 static weft_notify back;
 static weft_task *ring_tasks[LONG_RING];
+static _Atomic bool all_spawned;
 
 struct answers {
     WEFT_FRAME(int);
@@ -178,7 +179,8 @@ static weft_async(answers)
     weft_end;
 }
 
-/* It runs all that is in the ring itself, by joining it; what is left lies in the hand. Then it and another wake each other until those have run. */
+/* It runs all that is in the ring itself, by joining it; what is left lies in the hand. Then it and another wake each other until those have run.
+ * A thief may begin it while the others are still being spawned: their handles are those of the round before until then. */
 struct asks {
     WEFT_FRAME(int);
     uint32_t i;
@@ -189,6 +191,7 @@ struct asks {
 static weft_async(asks)
 {
     weft_begin;
+    CREW_UNTIL(load_acquire(&all_spawned)); /* [all-spawned] with the spawner: the handles */
     for (f->i = WEFT__SLOT_MOST; f->i < LONG_RING; f->i++) weft_await(f->join, weft_join, ring_tasks[f->i], NULL);
     f->other = weft_spawn(answers);
     while (load_relaxed(&ran) < LONG_RING - 1) {
@@ -206,8 +209,10 @@ static int spawns_two_who_talk(void)
     weft_notify_init(&there);
     weft_notify_init(&back);
     store_relaxed(&ran, 0);
+    store_relaxed(&all_spawned, false); /* relaxed: the spawn publishes it */
     weft_task *first = weft_spawn(asks);
     for (uint32_t i = 1; i < LONG_RING; i++) ring_tasks[i] = weft_spawn(one_of_many);
+    store_release(&all_spawned, true); /* [all-spawned] with asks */
     int r = weft_wait(first); /* a join would have the newest run first */
     (void)weft_detach(first);
     for (uint32_t i = 1; i < WEFT__SLOT_MOST; i++) {
