@@ -100,13 +100,18 @@ static inline void weft__slot_let_go(struct weft__slot *slot)
 /* Owner: thieves are there, or it is shared. Gives: what was in that place of the slot. */
 struct weft_task *weft__slot_swap_shared(struct weft__slot *slot, struct weft_task *_Atomic *place, struct weft_task *t);
 
+/* Owner: fill the slot if it is empty. False: it is not, and t is still the caller's. */
+static inline bool weft__slot_try_put(struct weft__slot *slot, struct weft_task *t)
+{
+    if (load_relaxed(&slot->task)) return false; /* relaxed: nobody else fills it */
+    store_release(&slot->task, t);               /* [slot] with steal: *t */
+    return true;
+}
+
 /* Owner: fill the slot. Takes: t. Gives: what was in it, or NULL. */
 static inline struct weft_task *weft__slot_put(struct weft__slot *slot, struct weft_task *t)
 {
-    if (!load_relaxed(&slot->task)) {  /* relaxed: nobody else fills it */
-        store_release(&slot->task, t); /* [slot] with steal: *t */
-        return NULL;
-    }
+    if (weft__slot_try_put(slot, t)) return NULL;
     if (!weft__slot_hold(slot)) return weft__slot_swap_shared(slot, &slot->task, t);
     struct weft_task *before = load_relaxed(&slot->task); /* relaxed: our own, or what hold has shown */
     store_relaxed(&slot->task, t);                        /* relaxed: let_go publishes it, and *t */

@@ -74,10 +74,8 @@ static inline void push_here(struct weft__worker *w, struct weft_task *task)
 {
     if (__builtin_expect(weft__is_placed(task), 0)) {
         weft__place_push(w->rt, w, task, true);
-    } else if (!weft__slot_empty(&w->next)) {
+    } else if (!weft__slot_try_put(&w->next, task)) {
         push_before_others(w, task);
-    } else {
-        weft__worker_push_next(w, task);
     }
 }
 
@@ -262,11 +260,20 @@ static inline bool others_wait(struct weft__worker *w)
     return weft__slot_has_hand(&w->next) || weft__runq_holds(&w->ring, 1);
 }
 
+/* May `next` go before the ring? Where nobody waited at the end of a streak, another one begins. */
+static inline bool next_may(struct weft__worker *w)
+{
+    if (__builtin_expect(w->next_streak < NEXT_STREAK_MAX, 1)) return true;
+    if (others_wait(w)) return false;
+    w->next_streak = 0;
+    return true;
+}
+
 /* From slot or ring. */
 static inline struct weft_task *take_queued(struct weft__worker *w)
 {
     struct weft_task *task;
-    if (w->next_streak < NEXT_STREAK_MAX || !others_wait(w)) {
+    if (next_may(w)) {
         task = weft__slot_take(&w->next);
         if (task) {
             w->next_streak++;
