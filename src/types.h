@@ -96,10 +96,16 @@ struct weft_cx {
     bool deaf;                      /* the budget was spent by a task that was told to stop */
 };
 
+/* What is left of a budget, not 0, behind one operation. */
+static inline uint32_t weft__charged(uint32_t budget)
+{
+    return budget - (budget != WEFT__UNBUDGETED);
+}
+
 /* What weft_cx_cancelled answers: the reason to stop, which costs budget. */
 static inline int weft__told(struct weft_cx *cx)
 {
-    if (cx->why && cx->budget > 0 && cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    if (cx->why && cx->budget > 0) cx->budget = weft__charged(cx->budget);
     return cx->why;
 }
 

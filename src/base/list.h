@@ -63,10 +63,21 @@ static inline void weft__list_push_front(struct weft__link *head, struct weft__l
     weft__list_insert_before(head->next, link);
 }
 
+/* Of a link that is looked at no more, but by checks of debug builds, before it is made anew. */
+static inline void weft__list_take_out(struct weft__link *link)
+{
+    struct weft__link *next = link->next;
+    struct weft__link *prev = link->prev;
+    prev->next = next;
+    next->prev = prev;
+#if defined(WEFT_DEBUG)
+    weft__link_init(link);
+#endif
+}
+
 static inline void weft__list_remove(struct weft__link *link)
 {
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
+    weft__list_take_out(link);
     weft__link_init(link);
 }
 

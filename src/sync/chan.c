@@ -58,8 +58,6 @@ static void sides_init(struct weft__chan *c)
     weft__waitlist_init(&c->receivers);
     weft__waitlist_init(&c->senders);
     weft__lock_init(&c->senders.lock, WEFT__RANK_CHAN);
-    weft__bias_begin(&c->receivers.lock, WEFT__BIAS_LENT_BITS, &c->send_row);
-    weft__bias_begin(&c->senders.lock, WEFT__BIAS_LENT_BITS, &c->recv_row);
     weft__link_init(&c->ends);
     store_relaxed(&c->tail, 0); /* relaxed, both: not shared yet */
     store_relaxed(&c->head, 0);

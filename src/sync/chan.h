@@ -45,7 +45,7 @@
  * `turns`, and the last such takes down what was freed.
  *
  * Threads: any. LOCK ORDER: CHAN (receiving side), then WAITLIST (sending side); tasks are claimed under them and pushed
- * after. The locks are taken and dropped by bias.h alone, so waitlist's functions that take or drop one themselves are not used.
+ * after. The locks are taken and dropped by bias.h alone: waitlist's functions that take or drop one themselves know the sending side's place (INNER), not the receiving side's, and are used for neither.
  * Pairs: [chan-tail], [chan-head], [chan-closed].
  * Rejected: a ring of slots with a number each (one read-modify-write a side as well, but a receiver can come to a place
  * that is claimed and not yet written, and must spin; permits and closing need a second word); one lock for
@@ -56,8 +56,6 @@
 #define WEFT_SYNC_CHAN_H
 
 #include "sync/waitlist.h"
-#include "sys/bias.h"
-#include "task/here.h"
 
 #include <weft/chan.h>
 
@@ -91,7 +89,6 @@ struct weft__chan {
     uint32_t
         tail_left; /* places from behind the run to the ring's, or block's end [sending side] */
     uint32_t room; /* places that are free for certain, without the run    [sending side] */
-    uint32_t send_row; /* sends in a row that are left until the side is lent      [sending side] */
 
     /* the receiving side: its lock is that of the senders that wait */
     WEFT__CACHE_ALIGNED struct weft__waitlist senders;
@@ -100,7 +97,6 @@ struct weft__chan {
     uint32_t head_run;     /* so many may go ahead                               [receiving side] */
     uint32_t head_left;    /* places from behind the run to the end              [receiving side] */
     uint32_t tail_seen;    /* the tail as it was last looked at: its low half    [receiving side] */
-    uint32_t recv_row;     /* receives in a row that are left until it is lent   [receiving side] */
 };
 
 _Static_assert(sizeof(struct weft__chan) <= 192, "an idle channel is small");
@@ -116,40 +112,26 @@ static inline uint32_t weft__chan_slot_bytes(const struct weft__chan *c)
     return (c->msg_bytes + 7) & ~UINT32_C(7);
 }
 
-/* Where an owner writes down that it holds the side (sys/bias.h). */
-enum { WEFT__CHAN_RECV_PLACE, WEFT__CHAN_SEND_PLACE };
-
-#if defined(WEFT_MODEL)
-#define weft__chan_me()          ((uint8_t)0)
-#define weft__chan_met(c, times) ((void)(c), (void)(times))
-#else
-#define weft__chan_me() (weft__here()->number)
-#define weft__chan_met(c, times) weft__here_meets(c, times)
-#endif
-
-/* To take a side back counts as so many meetings. Doubled: the scheduler wants twice as much work of a theft that makes another worker's side be taken back, 130 us. */
-#define WEFT__CHAN_TAKEN_BACK 16
-
 static inline void weft__chan_lock_send(struct weft__chan *c)
 {
-    if (weft__bias_take(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE))
-        weft__chan_met(c, WEFT__CHAN_TAKEN_BACK);
+    if (weft__bias_take(&c->receivers.lock, weft__waitlist_me(), WEFT__BIAS_INNER))
+        weft__waitlist_met(c, WEFT__WAITLIST_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_send(struct weft__chan *c)
 {
-    weft__bias_drop(&c->receivers.lock, weft__chan_me(), WEFT__CHAN_SEND_PLACE);
+    weft__bias_drop(&c->receivers.lock, weft__waitlist_me(), WEFT__BIAS_INNER);
 }
 
 static inline void weft__chan_lock_recv(struct weft__chan *c)
 {
-    if (weft__bias_take(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE))
-        weft__chan_met(c, WEFT__CHAN_TAKEN_BACK);
+    if (weft__bias_take(&c->senders.lock, weft__waitlist_me(), WEFT__BIAS_OUTER))
+        weft__waitlist_met(c, WEFT__WAITLIST_TAKEN_BACK);
 }
 
 static inline void weft__chan_unlock_recv(struct weft__chan *c)
 {
-    weft__bias_drop(&c->senders.lock, weft__chan_me(), WEFT__CHAN_RECV_PLACE);
+    weft__bias_drop(&c->senders.lock, weft__waitlist_me(), WEFT__BIAS_OUTER);
 }
 
 static inline void weft__chan_lock_both(struct weft__chan *c)
@@ -277,16 +259,10 @@ static inline uint32_t weft__send_wants(const struct weft_send *f)
 static inline bool weft__chan_gives_way(const struct weft__chan *c, int32_t *at, weft_cx *cx)
 {
     if (*at != 0 || cx->probe || cx->budget == WEFT__UNBUDGETED) return false;
-    weft__chan_met(c, 1);
+    weft__waitlist_met(c, 1);
     *at = WEFT__CHAN_GAVE_WAY;
     cx->yielded = true;
     return true;
-}
-
-/* What is left of a budget, not 0, behind one operation. */
-static inline uint32_t weft__chan_charged(uint32_t budget)
-{
-    return budget - (budget != WEFT__UNBUDGETED);
 }
 
 /* Costs the poll one operation. False: it has none left; it lets others run first. */
@@ -296,7 +272,7 @@ static inline bool weft__chan_charge(weft_cx *cx)
         cx->yielded = true;
         return false;
     }
-    cx->budget = weft__chan_charged(cx->budget);
+    cx->budget = weft__charged(cx->budget);
     return true;
 }
 

@@ -246,10 +246,10 @@ static __attribute__((noinline)) int64_t take_slow(struct taking *t, weft_cx *cx
 /* holds: the receiving side, and drops it. One more of a row, if its lock is nobody's. */
 static void recv_unlock_in_row(struct weft__chan *c)
 {
-    uint8_t me = weft__chan_me();
+    uint8_t me = weft__waitlist_me();
 
-    if (weft__bias_has_word(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE))
-        weft__bias_count(&c->senders.lock, &c->recv_row, me);
+    if (weft__bias_has_word(&c->senders.lock, me, WEFT__BIAS_OUTER))
+        weft__bias_count(&c->senders.lock, &c->senders.row, me);
     weft__chan_unlock_recv(c);
 }
 
@@ -338,9 +338,9 @@ static __attribute__((noinline)) weft_poll recv_by_word(struct weft_recv *f, wef
     if (__builtin_expect(run == 0, 0)) return recv_begins(c, f, cx);
     take_plain(c, f->into, run);
     taken(c, 1);
-    cx->budget = weft__chan_charged(cx->budget);
+    cx->budget = weft__charged(cx->budget);
     f->ret = 1;
-    if (!weft__bias_row_goes_on(lock, &c->recv_row, weft__chan_me())) return recv_ready_in_row(c);
+    if (weft__bias_row_ends(lock, &c->senders.row, weft__waitlist_me())) return recv_ready_in_row(c);
     if (__builtin_expect(!weft__lock_drop_brief_quietly(lock), 0)) return recv_ready_in_row(c);
     return WEFT_READY;
 }
@@ -357,16 +357,16 @@ weft_poll weft_recv_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!c || !into || (f->weft__at | cx->why) || budget == 0, 0))
         return recv_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return recv_slow(f, cx);
-    uint8_t me = weft__chan_me();
-    if (!weft__bias_try_take_lent(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE))
+    uint8_t me = weft__waitlist_me();
+    if (!weft__bias_try_take_lent(&c->senders.lock, me, WEFT__BIAS_OUTER))
         return recv_by_word(f, cx);
     uint32_t run = c->head_run;
     if (__builtin_expect(run == 0, 0)) return recv_looks(c, f, cx);
     take_plain(c, into, run);
     taken(c, 1);
-    cx->budget = weft__chan_charged(budget);
+    cx->budget = weft__charged(budget);
     f->ret = 1;
-    weft__bias_drop_lent(&c->senders.lock, me, WEFT__CHAN_RECV_PLACE);
+    weft__bias_drop_lent(&c->senders.lock, me, WEFT__BIAS_OUTER);
     return WEFT_READY;
 }
 

@@ -301,10 +301,10 @@ static weft_poll goes_on(struct weft__chan *c, struct weft_send *f, weft_cx *cx)
 /* holds: the sending side, and drops it. One more of a row, if its lock is nobody's. */
 static void unlock_in_row(struct weft__chan *c)
 {
-    uint8_t me = weft__chan_me();
+    uint8_t me = weft__waitlist_me();
 
-    if (weft__bias_has_word(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE))
-        weft__bias_count(&c->receivers.lock, &c->send_row, me);
+    if (weft__bias_has_word(&c->receivers.lock, me, WEFT__BIAS_INNER))
+        weft__bias_count(&c->receivers.lock, &c->receivers.row, me);
     weft__chan_unlock_send(c);
 }
 
@@ -346,12 +346,12 @@ static __attribute__((noinline)) weft_poll poll_by_word(struct weft_send *f, wef
     struct weft__lock *lock = &c->receivers.lock;
 
     if (!weft__bias_try_take_word(lock)) return meets_another(f, cx);
-    cx->budget = weft__chan_charged(cx->budget);
+    cx->budget = weft__charged(cx->budget);
     if (__builtin_expect(c->tail_run == 0, 0)) return begins(c, f, cx);
     c->tail_run--;
     put_plain(c, f->msg);
     f->ret = 0;
-    if (!weft__bias_row_goes_on(lock, &c->send_row, weft__chan_me())) return ready_in_row(c);
+    if (weft__bias_row_ends(lock, &c->receivers.row, weft__waitlist_me())) return ready_in_row(c);
     if (__builtin_expect(!weft__lock_drop_brief_quietly(lock), 0)) return ready_in_row(c);
     return WEFT_READY;
 }
@@ -368,16 +368,16 @@ weft_poll weft_send_poll(void *frame, weft_cx *cx)
     if (__builtin_expect(!msg, 0)) return answers(f, -EINVAL);
     if (__builtin_expect(!c || (f->weft__at | cx->why) || budget == 0, 0)) return poll_slow(f, cx);
     if (__builtin_expect(!weft__chan_is_plain(c), 0)) return poll_slow(f, cx);
-    uint8_t me = weft__chan_me();
-    if (!weft__bias_try_take_lent(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE))
+    uint8_t me = weft__waitlist_me();
+    if (!weft__bias_try_take_lent(&c->receivers.lock, me, WEFT__BIAS_INNER))
         return poll_by_word(f, cx);
-    cx->budget = weft__chan_charged(budget);
+    cx->budget = weft__charged(budget);
     uint32_t run = c->tail_run;
     if (__builtin_expect(run == 0, 0)) return begins(c, f, cx);
     c->tail_run = run - 1;
     put_plain(c, msg);
     f->ret = 0;
-    weft__bias_drop_lent(&c->receivers.lock, me, WEFT__CHAN_SEND_PLACE);
+    weft__bias_drop_lent(&c->receivers.lock, me, WEFT__BIAS_INNER);
     return WEFT_READY;
 }
 

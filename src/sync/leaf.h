@@ -16,18 +16,18 @@
 
 enum { WEFT__LEAF_WAITS = 1 };
 
-/* Takes the lock of a list that may be zero so far. */
+/* Takes the lock of a list that may be zero so far: one that is lent is not. */
 static inline void weft__leaf_lock(struct weft__waitlist *list)
 {
     weft__waitlist_lock(list);
-    if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
+    if (__builtin_expect(!list->head.next, 0)) weft__waitlist_begin(list);
 }
 
-/* The same if it is free. False: it is not taken; weft__leaf_lock takes it. */
-static inline bool weft__leaf_try_lock(struct weft__waitlist *list)
+/* By its word, if it is free. False: weft__leaf_lock takes it. */
+static inline bool weft__leaf_try_word(struct weft__waitlist *list)
 {
-    if (!weft__waitlist_try_lock(list)) return false;
-    if (__builtin_expect(!list->head.next, 0)) weft__link_init(&list->head);
+    if (!weft__waitlist_try_word(list)) return false;
+    if (__builtin_expect(!list->head.next, 0)) weft__waitlist_begin(list);
     return true;
 }
 
@@ -63,7 +63,7 @@ static inline bool weft__leaf_may(weft_cx *cx)
         cx->yielded |= !cx->probe;
         return false;
     }
-    if (cx->budget != WEFT__UNBUDGETED) cx->budget--;
+    cx->budget = weft__charged(cx->budget);
     return true;
 }
 

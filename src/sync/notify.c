@@ -7,8 +7,9 @@
  * weft_notify_one's is owed to somebody, and a waiter that is cancelled with it rings again; weft_notify_waiters' was for
  * this one alone.
  *
- * The usual ways, to wait where nobody has rung and to ring where nobody or a task waits, are written out, with the lock free at the first
- * try; all else is the end of a path, in a function of its own, so that they save no registers.
+ * The usual ways, to wait where nobody has rung and to ring where nobody or a task waits, are written out, with the lock lent to this worker or free at
+ * the first try; all else is the end of a path, in a function of its own, so that they save no registers. Two tasks of one worker that ring for each other pay
+ * for the claim and for the end of the poll, and for nothing else.
  *
  * Threads: any. LOCK ORDER: its waitlist alone. What was written before the ring is seen behind the wait: by the lock, or
  * by the push.
@@ -45,7 +46,7 @@ void weft__notify_done(weft_notify *notify, const char *caller)
 }
 
 /* holds: n->list.lock, and drops it. */
-static inline __attribute__((always_inline)) void unlock_ring(struct notify *n)
+static void unlock_ring(struct notify *n)
 {
     struct weft__link *first = weft__list_first(&n->list.head);
     if (!first) {
@@ -64,14 +65,55 @@ static __attribute__((noinline)) void notify_one_slow(struct notify *n)
     unlock_ring(n);
 }
 
+/* holds: n->list.lock. Somebody waits who is no task. */
+static __attribute__((noinline)) void unlock_ring_foreign(struct notify *n)
+{
+    unlock_ring(n);
+}
+
+/* unlock_ring, by one who knows how it holds the lock. */
+static inline __attribute__((always_inline)) void ring(struct notify *n, uint8_t me,
+                                                       enum weft__waitlist_way way)
+{
+    struct weft__link *first = weft__list_first(&n->list.head);
+    if (!first) {
+        n->kept = true;
+        weft__waitlist_drop(&n->list, me, way);
+        return;
+    }
+    struct weft__waiter *waiter = weft__container_of(first, struct weft__waiter, link);
+    struct weft_task *task = weft__waiter_task(&n->list, waiter);
+    if (__builtin_expect(!task, 0)) {
+        unlock_ring_foreign(n);
+        return;
+    }
+    weft__container_of(first, struct weft_notify_wait, weft__waiter)->weft__one = n;
+    bool granted = weft__waitlist_claim_task(waiter, task);
+    weft__waitlist_drop(&n->list, me, way);
+    if (__builtin_expect(!granted, 0)) return;
+    weft__lock_assert_none_held();
+    weft__sched.ops->push(weft__sched.self, task);
+}
+
+static __attribute__((noinline)) void notify_one_by_word(struct notify *n, uint8_t me)
+{
+    if (__builtin_expect(!weft__leaf_try_word(&n->list), 0)) {
+        notify_one_slow(n);
+        return;
+    }
+    weft__waitlist_count(&n->list, me);
+    ring(n, me, WEFT__BY_WORD);
+}
+
 void weft_notify_one(weft_notify *notify)
 {
     struct notify *n = notify_of(notify);
+    uint8_t me = weft__waitlist_me();
 
-    if (__builtin_expect(!weft__leaf_try_lock(&n->list), 0)) {
-        notify_one_slow(n);
+    if (weft__waitlist_try_loan(&n->list, me)) {
+        ring(n, me, WEFT__BY_LOAN);
     } else {
-        unlock_ring(n);
+        notify_one_by_word(n, me);
     }
 }
 
@@ -92,15 +134,13 @@ static weft_poll ends(struct weft_notify_wait *f, int ret)
     return WEFT_READY;
 }
 
-/* holds: the lock, and drops it. */
-static inline __attribute__((always_inline)) weft_poll begins(struct weft_notify_wait *f,
+/* holds: the lock. READY: the ring that was kept is taken. */
+static inline __attribute__((always_inline)) weft_poll begins(struct notify *n,
+                                                              struct weft_notify_wait *f,
                                                               weft_cx *cx)
 {
-    struct notify *n = notify_of(f->notify);
-
     if (n->kept) {
         n->kept = false;
-        weft__waitlist_unlock(&n->list);
         return ends(f, 0);
     }
     if (!cx->probe) {
@@ -108,7 +148,6 @@ static inline __attribute__((always_inline)) weft_poll begins(struct weft_notify
         f->weft__at = WEFT__LEAF_WAITS;
         weft__waitlist_add_new(&n->list, WEFT__LEAF_WAITER(f), cx->waker);
     }
-    weft__waitlist_unlock(&n->list);
     return WEFT_PENDING;
 }
 
@@ -137,19 +176,40 @@ static __attribute__((noinline)) weft_poll poll_slow(struct weft_notify_wait *f,
     if (cx->why) return weft__told_yields(cx) ? WEFT_PENDING : ends(f, weft_cx_cancelled(cx));
     if (!f->notify) return ends(f, -EINVAL);
     if (!weft__leaf_may(cx)) return WEFT_PENDING;
-    weft__leaf_lock(&notify_of(f->notify)->list);
-    return begins(f, cx);
+    struct notify *n = notify_of(f->notify);
+    weft__leaf_lock(&n->list);
+    weft_poll answer = begins(n, f, cx);
+    weft__waitlist_unlock(&n->list);
+    return answer;
+}
+
+static __attribute__((noinline)) weft_poll poll_by_word(struct weft_notify_wait *f, weft_cx *cx)
+{
+    struct notify *n = notify_of(f->notify);
+    uint8_t me = weft__waitlist_me();
+
+    if (__builtin_expect(!weft__leaf_try_word(&n->list), 0)) return poll_slow(f, cx);
+    cx->budget = weft__charged(cx->budget);
+    weft__waitlist_count(&n->list, me);
+    weft_poll answer = begins(n, f, cx);
+    weft__waitlist_drop(&n->list, me, WEFT__BY_WORD);
+    return answer;
 }
 
 weft_poll weft_notify_wait_poll(void *frame, weft_cx *cx)
 {
     struct weft_notify_wait *f = frame;
 
-    if (__builtin_expect(cx->why != 0 || !f->notify || cx->budget == 0, 0)) return poll_slow(f, cx);
+    if (__builtin_expect(cx->why != 0, 0)) return poll_slow(f, cx);
     if (f->weft__at)
         return weft__waiter_take_granted(WEFT__LEAF_WAITER(f)) ? ends(f, 0) : poll_slow(f, cx);
-    if (__builtin_expect(!weft__leaf_try_lock(&notify_of(f->notify)->list), 0))
-        return poll_slow(f, cx);
-    (void)weft__leaf_may(cx); /* there is some left */
-    return begins(f, cx);
+    struct notify *n = notify_of(f->notify);
+    uint32_t budget = cx->budget;
+    if (__builtin_expect(!n || budget == 0, 0)) return poll_slow(f, cx);
+    uint8_t me = weft__waitlist_me();
+    if (!weft__waitlist_try_loan(&n->list, me)) return poll_by_word(f, cx);
+    cx->budget = weft__charged(budget);
+    weft_poll answer = begins(n, f, cx);
+    weft__waitlist_drop(&n->list, me, WEFT__BY_LOAN);
+    return answer;
 }

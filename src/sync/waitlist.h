@@ -11,8 +11,8 @@
  *     QUEUED   in the list
  *     TURN     out of the list, told to look
  *
- *     OUT    -> QUEUED   [add, add_first]
- *     QUEUED -> TURN     [give_turn, wake_one, wake_all]  by others: unlinks, claims
+ *     OUT    -> QUEUED   [add, add_first, add_new]
+ *     QUEUED -> TURN     [give_turn, claim, wake]         by others: unlinks, claims
  *     QUEUED -> OUT      [settle, leave, cancel]          by the waiter: had no turn
  *     TURN   -> OUT      [settle, leave, cancel]          by the waiter: had one
  *     TURN   -> OUT      [take_granted]                   by the waiter, if its claim was granted
@@ -41,9 +41,13 @@
  *     weft__waitlist_add(l, w, waker); unlock; PENDING             add_first, if it was overtaken
  * and when it is given up: weft__waitlist_cancel, READY.
  *
+ * THE LOCK IS LENT to a worker that takes it often in a row, where the primitive counts that (count):
+ * then it needs no read-modify-write (sys/bias.h). Whoever else comes takes it back. Its drop is no touch
+ * of the list at all, so all that is said above holds.
+ *
  * Threads: any. First come, first served. LOCK ORDER: rank WAITLIST; wakers are claimed under it
- * and pushed after. It is held for nanoseconds, so it is taken and dropped by lock.h's brief pair: one
- * read-modify-write for both, and the drop is still the last touch.
+ * and pushed after. It is held for nanoseconds, so where it is not lent it is taken and dropped by lock.h's brief pair:
+ * one read-modify-write for both, and the drop is still the last touch.
  * Rejected: a waiter on the heap; handing the permit itself over (lost on cancel, or a clean-up
  * path in each primitive); a state that can always be read without the lock (the frame could die
  * between the waker's mark and its claim, the list between the mark and the drop).
@@ -53,7 +57,8 @@
 
 #include "base/list.h"
 #include "limits.h"
-#include "sys/lock.h"
+#include "sys/bias.h"
+#include "task/here.h"
 #include "task/waker.h"
 
 /* One waiter. Lives in the frame of the future or on the fiber's stack that waits, never on the
@@ -77,12 +82,22 @@ _Static_assert((WEFT__WAITER_BITS & ~WEFT__WAKER_BITS) == 0,
 _Static_assert(sizeof(struct weft__waiter) == 24, "a waiting task fits a block of 128 bytes");
 
 struct weft__waitlist {
-    struct weft__lock lock; /* guards the list and what the primitive keeps beside it; taken by _brief */
+    struct weft__lock lock; /* guards the list and what the primitive keeps beside it; may be lent */
     struct weft__link head; /* the waiters, the oldest first                     [lock] */
     uint32_t sweeps;        /* calls of wake_all between two batches             [lock] */
+    uint32_t row;           /* times in a row that are left until it is lent     [lock] */
 };
 
+_Static_assert(sizeof(struct weft__waitlist) == 32, "half a cache line");
+
 void weft__waitlist_init(struct weft__waitlist *list);
+
+/* Of one that is zero. Holds: its lock, by its word. */
+static inline void weft__waitlist_begin(struct weft__waitlist *list)
+{
+    weft__link_init(&list->head);
+    weft__bias_begin(&list->lock, WEFT__BIAS_LENT_BITS, &list->row);
+}
 
 /* Asserts that nobody waits and nobody is between two batches. */
 void weft__waitlist_done(struct weft__waitlist *list);
@@ -107,19 +122,71 @@ static inline bool weft__waiter_take_granted(struct weft__waiter *waiter)
 /* Asserts that the waiter is in no list and owes nobody a turn: its frame may die. By the waiter. */
 void weft__waiter_check_out(const struct weft__waiter *waiter);
 
+/* ---- the lock --------------------------------------------------------------------------------- */
+
+#if defined(WEFT_MODEL)
+#define weft__waitlist_me()              ((uint8_t)0)
+#define weft__waitlist_met(place, times) ((void)(place), (void)(times))
+#else
+#define weft__waitlist_me()              (weft__here()->number)
+#define weft__waitlist_met(place, times) weft__here_meets(place, times)
+#endif
+
+/* To take a lock back counts as so many meetings. Doubled: the scheduler wants twice as much work of a theft that makes another worker's lock be taken back, 130 us. */
+#define WEFT__WAITLIST_TAKEN_BACK 16
+
 static inline void weft__waitlist_lock(struct weft__waitlist *list)
 {
-    weft__lock_take_brief(&list->lock);
-}
-
-static inline bool weft__waitlist_try_lock(struct weft__waitlist *list)
-{
-    return weft__lock_try_take_brief(&list->lock);
+    if (weft__bias_take(&list->lock, weft__waitlist_me(), WEFT__BIAS_INNER))
+        weft__waitlist_met(list, WEFT__WAITLIST_TAKEN_BACK);
 }
 
 static inline void weft__waitlist_unlock(struct weft__waitlist *list)
 {
-    weft__lock_drop_brief(&list->lock);
+    weft__bias_drop(&list->lock, weft__waitlist_me(), WEFT__BIAS_INNER);
+}
+
+/* For those who take it all day: the two ways apart. `me` is weft__waitlist_me, of one thread from lock to drop. */
+enum weft__waitlist_way { WEFT__BY_WORD, WEFT__BY_LOAN };
+
+/* False: it is not lent to me. */
+static inline bool weft__waitlist_try_loan(struct weft__waitlist *list, uint8_t me)
+{
+    return weft__bias_try_take_lent(&list->lock, me, WEFT__BIAS_INNER);
+}
+
+/* False: it is held, or lent. */
+static inline bool weft__waitlist_try_word(struct weft__waitlist *list)
+{
+    return weft__bias_try_take_word(&list->lock);
+}
+
+/* Holds: the lock, by its word. One more of a row, at whose end it is lent to me. */
+static inline void weft__waitlist_count(struct weft__waitlist *list, uint8_t me)
+{
+    if (__builtin_expect(weft__bias_row_ends(&list->lock, &list->row, me), 0))
+        weft__bias_count(&list->lock, &list->row, me);
+}
+
+/* The rest of hold: it is not lent to me. */
+void weft__waitlist_hold_by_word(struct weft__waitlist *list, uint8_t me);
+
+/* Takes it and counts. Gives the way, for drop. */
+static inline enum weft__waitlist_way weft__waitlist_hold(struct weft__waitlist *list, uint8_t me)
+{
+    if (__builtin_expect(weft__waitlist_try_loan(list, me), 1)) return WEFT__BY_LOAN;
+    weft__waitlist_hold_by_word(list, me);
+    return WEFT__BY_WORD;
+}
+
+static inline void weft__waitlist_drop(struct weft__waitlist *list, uint8_t me,
+                                       enum weft__waitlist_way way)
+{
+    if (way == WEFT__BY_LOAN) {
+        weft__bias_drop_lent(&list->lock, me, WEFT__BIAS_INNER);
+    } else {
+        weft__lock_drop_brief(&list->lock);
+    }
 }
 
 /* ---- holds: list->lock ----------------------------------------------------------------------- */
@@ -142,6 +209,13 @@ static inline uintptr_t weft__waiter_word(struct weft__waitlist *list,
     weft_dassert(!(word & WEFT__WAITER_GRANTED) || (word & WEFT__WAITER_TURN));
     weft_dassert(!(word & WEFT__WAITER_QUEUED) == !weft__link_linked(&waiter->link));
     return word;
+}
+
+/* Whom it wakes; NULL: it is no task. */
+static inline struct weft_task *weft__waiter_task(struct weft__waitlist *list,
+                                                  const struct weft__waiter *waiter)
+{
+    return weft__waker_task((struct weft_waker){weft__waiter_word(list, waiter) & ~WEFT__WAITER_BITS});
 }
 
 static inline bool weft__waiter_queued(struct weft__waitlist *list,
@@ -173,14 +247,20 @@ static inline void weft__waitlist_add(struct weft__waitlist *list, struct weft__
     weft__waitlist_add_before(list, &list->head, waiter, waker);
 }
 
-/* The same of a waiter that has not been initialised: its first words are these. */
+/* The same of a waiter that has not been initialised: its first words are these. `head`: of another queue, whose waiters the same lock guards. */
+static inline void weft__waitlist_add_new_at(struct weft__waitlist *list, struct weft__link *head,
+                                             struct weft__waiter *waiter, struct weft_waker waker)
+{
+    weft__lock_assert_held(&list->lock);
+    weft_dassert(!weft__waker_is_none(waker));
+    store_relaxed(&waiter->word, waker.word | WEFT__WAITER_QUEUED); /* relaxed: the lock orders it */
+    weft__list_insert_new_before(head, &waiter->link);
+}
+
 static inline void weft__waitlist_add_new(struct weft__waitlist *list, struct weft__waiter *waiter,
                                           struct weft_waker waker)
 {
-    weft__lock_assert_held(&list->lock);
-    weft_assert(!weft__waker_is_none(waker));
-    store_relaxed(&waiter->word, waker.word | WEFT__WAITER_QUEUED); /* relaxed: the lock orders it */
-    weft__list_insert_new_before(&list->head, &waiter->link);
+    weft__waitlist_add_new_at(list, &list->head, waiter, waker);
 }
 
 /* Queue at the front: for one that had its turn and was overtaken. */
@@ -215,28 +295,32 @@ void weft__waitlist_unlock_wake_first(struct weft__waitlist *list, const struct 
 void weft__waitlist_unlock_wake_foreign(struct weft__waitlist *list, struct weft__waiter *waiter,
                                         const struct weft__sched *sched);
 
+/* Give `waiter`, which is QUEUED, and this task's, a turn. True: it is to be pushed after the drop. */
+static inline bool weft__waitlist_claim_task(struct weft__waiter *waiter, struct weft_task *task)
+{
+    weft__list_take_out(&waiter->link);
+    bool granted = weft__waker_claim_task(task);
+    uintptr_t turn = granted ? WEFT__WAITER_TURN | WEFT__WAITER_GRANTED : WEFT__WAITER_TURN;
+    /* relaxed: the lock orders it; or, if the claim was granted, the push */
+    store_relaxed(&waiter->word, weft__waker_of(task).word | turn);
+    return granted;
+}
+
 /* The same of any that is QUEUED. A task is claimed and pushed right here: a chain of one would cost as
  * much again. */
 static inline void weft__waitlist_unlock_wake(struct weft__waitlist *list,
                                               struct weft__waiter *waiter,
                                               const struct weft__sched *sched)
 {
-    struct weft_waker waker = {weft__waiter_word(list, waiter) & ~WEFT__WAITER_BITS};
-    struct weft_task *task = weft__waker_task(waker);
+    struct weft_task *task = weft__waiter_task(list, waiter);
 
     if (__builtin_expect(!task, 0)) {
         weft__waitlist_unlock_wake_foreign(list, waiter, sched);
         return;
     }
-    weft__list_remove(&waiter->link);
-    /* relaxed, both: the lock orders it; or, if the claim was granted, the push */
-    if (__builtin_expect(!weft__waker_claim_task(task), 0)) {
-        store_relaxed(&waiter->word, waker.word | WEFT__WAITER_TURN);
-        weft__waitlist_unlock(list);
-        return;
-    }
-    store_relaxed(&waiter->word, waker.word | WEFT__WAITER_TURN | WEFT__WAITER_GRANTED);
+    bool granted = weft__waitlist_claim_task(waiter, task);
     weft__waitlist_unlock(list);
+    if (__builtin_expect(!granted, 0)) return;
     weft__lock_assert_none_held();
     sched->ops->push(sched->self, task);
 }
@@ -258,7 +342,7 @@ bool weft__waitlist_wake_one(struct weft__waitlist *list, const struct weft__sch
 uint32_t weft__waitlist_wake_all(struct weft__waitlist *list, const struct weft__sched *sched);
 
 /* The waiter gives up. True: it had a turn, which is now the caller's to pass on. A waiter that was
- * never queued may leave, too. */
+ * never queued may leave, too, if it was initialised. */
 bool weft__waitlist_leave(struct weft__waitlist *list, struct weft__waiter *waiter);
 
 /* The waiter gives up, and a turn that it had goes to the next. True: it had one. */

@@ -77,10 +77,9 @@ void weft__bias_give(struct weft__lock *lock, uint8_t number)
 
 void weft__bias_count(struct weft__lock *lock, uint32_t *left, uint8_t number)
 {
-    if (weft__bias_row_goes_on(lock, left, number)) return;
-    if (lock->last == number) weft__bias_give(lock, number);
-    lock->last = number;
-    *left = (UINT32_C(1) << lock->bits) - 1; /* this is the first of them */
+    if (!weft__bias_row_ends(lock, left, number)) return;
+    weft__bias_give(lock, number);
+    *left = (UINT32_C(1) << lock->bits) - 1; /* of the next one, if it is taken back */
 }
 
 void weft__bias_take_back(struct weft__lock *lock, weft__bias_mark *mark, uint8_t bits_max)
@@ -91,6 +90,18 @@ void weft__bias_take_back(struct weft__lock *lock, weft__bias_mark *mark, uint8_
         wait_on(round); /* [bias-hold] with drop_own, or take_own that fails */
     if (lock->bits < bits_max) lock->bits++;
     lock->last = 0;
+}
+
+void weft__bias_renew(struct weft__lock *lock, uint8_t number, uint8_t bits)
+{
+    weft__lock_take_brief(lock);
+    uint8_t owner = load_relaxed(&lock->owner); /* relaxed, both: written under the word that is held */
+    if (owner == 0 || owner == number) { /* no barrier: nobody but this thread could be inside by its mark */
+        store_relaxed(&lock->owner, 0);
+        lock->last = 0;
+        lock->bits = bits;
+    }
+    weft__lock_drop_brief(lock);
 }
 
 /* It was given away since the look: whoever wants it takes it back. */

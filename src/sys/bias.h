@@ -18,7 +18,7 @@
  * A lock without an owner is a brief lock like any other (sys/lock.h).
  *
  * WHOSE MARK  There are two kinds of such locks, which differ in where the mark lies, and in who may be the owner.
- *     lent    to any worker, by its number: a channel's side. The mark lies in that worker's record, not beside the lock: an owner that was interrupted between its look and
+ *     lent    to any worker, by its number: a wait list's lock. The mark lies in that worker's record, not beside the lock: an owner that was interrupted between its look and
  *             its mark would come late, and wipe out the next owner's. It looks before it marks, too: as a rule the lock is nobody's, or another's.
  *     kept    by the one owner that it ever has: a worker's timers. The mark lies beside the lock, which costs less to find, and the owner has no number. Who it is, is told by
  *             the door that it comes by; several threads may be it, one after another, with an order of their own. One that favours nobody has one door.
@@ -30,7 +30,7 @@
  * THE PRICE is the other's: 14 us, and an interrupt for each CPU that runs one of our threads. So a lock is given to who took it often in a row, and each time that it was taken
  * back the next row has to be twice as long: what is paid is in proportion to what was done meanwhile.
  * Where the kernel has no membarrier nothing is given. If it has gone since, as by a filter that the program has put up, a millisecond of sleep stands for it, for each lock that is
- * somebody's, and nothing is given any more.
+ * somebody's, one after the other, and nothing is given any more: a server puts its filter up before it serves thousands.
  *
  * Threads: any. Never held across a suspension. LOCK ORDER: the lock's own rank; at most two that are lent are held at once, each at its own `place`. Pairs: [bias-hold], [bias-number].
  * Under WEFT_MODEL it is a primitive of the checker, unless the test is about this very file (WEFT_MODEL_REAL_BIAS).
@@ -53,13 +53,17 @@ static inline void weft__bias_begin(struct weft__lock *lock, uint8_t bits, uint3
     *left = 0;
 }
 
-/* holds: the lock, by its word. True: all is as it was, and one less is left of this row. */
-static inline bool weft__bias_row_goes_on(const struct weft__lock *lock, uint32_t *left,
-                                          uint8_t number)
+/* holds: the lock, by its word. One more of a row. True: it is not counted, as it is the last, which is weft__bias_count's. */
+static inline bool weft__bias_row_ends(struct weft__lock *lock, uint32_t *left, uint8_t number)
 {
-    if (__builtin_expect(lock->last != number || *left <= 1, 0)) return false;
+    if (__builtin_expect(lock->last != number, 0)) {
+        lock->last = number;
+        *left = (UINT32_C(1) << lock->bits) - 1; /* this is the first of them */
+        return false;
+    }
+    if (__builtin_expect(*left <= 1, 0)) return true;
     --*left;
-    return true;
+    return false;
 }
 
 /* ---- private: the protocol ----------------------------------------------------------------------- */
@@ -99,14 +103,22 @@ void weft__bias_give(struct weft__lock *lock, uint8_t number);
 /* holds: the lock, by its word. One more of a row; at the end of one the lock is given to who made it. */
 void weft__bias_count(struct weft__lock *lock, uint32_t *left, uint8_t number);
 
+/* By somebody who is not inside: what it guards begins another life. Gives it back if it is `number`'s, who is the caller; unless it is another's nothing is left of the rows that were, and the next
+ * one is 2^bits long. */
+void weft__bias_renew(struct weft__lock *lock, uint8_t number, uint8_t bits);
+
 /* ---- lent to workers, by number ------------------------------------------------------------------ */
 
-/* Numbers that there are; the workers of all runtimes have one each, and those who come too late none: their channels cost a read-modify-write as before.
+/* Numbers that there are; the workers of all runtimes have one each, and those who come too late none: their channels, bells and descriptors cost a read-modify-write as before.
  * Doubled: 8 KiB more that are zero. */
 #define WEFT__BIAS_NUMBERS 128
 
-/* Locks that one worker may hold at once by being their owner: the outer one of a channel, and the inner one. */
-#define WEFT__BIAS_PLACES 2
+/* Where an owner writes down what it holds: locks that it may hold at once have places of their own. */
+enum {
+    WEFT__BIAS_OUTER,  /* a channel's receiving side */
+    WEFT__BIAS_INNER,  /* any other wait list: a channel's sending side, a bell, a descriptor */
+    WEFT__BIAS_PLACES, /* so many */
+};
 
 _Static_assert(WEFT__BIAS_NUMBERS <= UINT8_MAX + 1, "a number is a byte");
 
@@ -135,12 +147,14 @@ void weft__bias_forget(void);
 #if defined(WEFT_MODEL) && !defined(WEFT_MODEL_REAL_BIAS)
 
 /* Nobody's, ever. */
+#define weft__bias_take_word(lock, place)             (model_lock(&(lock)->word), false)
 #define weft__bias_take(lock, number, place)          (model_lock(&(lock)->word), (void)(number), false)
 #define weft__bias_try_take_lent(lock, number, place) ((void)(lock), (void)(number), false)
 #define weft__bias_try_take_word(lock)                model_try_lock(&(lock)->word)
 #define weft__bias_has_word(lock, number, place)      ((void)(lock), (void)(number), true)
 #define weft__bias_drop_lent(lock, number, place)     ((void)(lock), (void)(number))
 #define weft__bias_drop(lock, number, place)          (model_unlock(&(lock)->word), (void)(number))
+#define weft__bias_renew(lock, number, bits)          ((void)(lock), (void)(number), (void)(bits))
 #define weft__bias_count(lock, left, number)          ((void)(lock), (void)(left), (void)(number))
 #define weft__bias_is_given(lock)                     ((void)(lock), false)
 
@@ -180,15 +194,20 @@ static inline bool weft__bias_is_given(const struct weft__lock *lock)
     return load_relaxed(&lock->owner) != 0; /* relaxed: a hint */
 }
 
-/* True: it belonged to another, and was taken back. */
-static inline bool weft__bias_take(struct weft__lock *lock, uint8_t number, unsigned place)
+/* By one whose it is not. True: it belonged to another, and was taken back. */
+static inline bool weft__bias_take_word(struct weft__lock *lock, unsigned place)
 {
-    if (weft__bias_try_take_lent(lock, number, place)) return false;
     weft__lock_take_brief(lock);
     uint8_t owner = load_relaxed(&lock->owner); /* relaxed: written under the word that is held */
     if (__builtin_expect(owner == 0, 1)) return false;
     weft__bias_take_back(lock, weft__bias_mark_of(owner, place), WEFT__BIAS_LENT_BITS_MAX);
     return true;
+}
+
+/* The same by anybody. */
+static inline bool weft__bias_take(struct weft__lock *lock, uint8_t number, unsigned place)
+{
+    return !weft__bias_try_take_lent(lock, number, place) && weft__bias_take_word(lock, place);
 }
 
 /* holds: the lock. By its word, or as its owner? */

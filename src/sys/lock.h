@@ -26,7 +26,7 @@ enum weft__rank {
     WEFT__RANK_RT,       /* a runtime: start, stop, directory of workers */
     WEFT__RANK_BLOCKING, /* the blocking pool */
     WEFT__RANK_DRIVER,   /* a shard's rings */
-    WEFT__RANK_SLOT,     /* one fd */
+    WEFT__RANK_SLOT,     /* a ring's requests; an fd's own lock is a wait list's */
     WEFT__RANK_SCOPE,    /* a scope's children */
     WEFT__RANK_CHAN,     /* the receiving side of a channel; its sending side is a wait list */
     WEFT__RANK_WAITLIST, /* waiters of a primitive, with what it guards */
