@@ -74,10 +74,8 @@ static struct weft__fdslot *make_chunk(struct weft__port *port, uint32_t chunk)
         weft__alloc_aligned(count * sizeof(struct weft__fdslot), WEFT__CACHE_LINE);
     if (!slots) return NULL;
     for (size_t i = 0; i < count; i++) {
-        slots[i].port = port;
-        slots[i].index = (uint32_t)i + weft__chunk_slots(chunk) - WEFT__PORT_FIRST;
-        for (int side = 0; side < WEFT__SIDES; side++)
-            weft__waitlist_init(&slots[i].waiters[side]);
+        uint32_t index = (uint32_t)i + weft__chunk_slots(chunk) - WEFT__PORT_FIRST;
+        weft__fdslot_init(&slots[i], port, index);
     }
     store_release(&port->chunk[chunk], slots); /* [port-chunk] with slot: the slots are made */
     return slots;
@@ -201,6 +199,7 @@ void weft__driver_dispose(struct weft__fdslot *slot)
     struct weft__driver *driver = port->driver;
 
     weft__fd_close(slot->fd);
+    weft__fdslot_renew(slot);
     weft__lock_take(&port->lock);
     bool gone = !driver->ops->let_go || driver->ops->let_go(port, slot);
     if (gone) put_back(port, slot);

@@ -215,7 +215,7 @@ void weft__driver_dispose(struct weft__fdslot *slot);
 /* An operation is over; the last one of a closed slot ends it. */
 static inline void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
 {
-    if (__builtin_expect(weft__fdslot_leave(slot, as), 0)) weft__driver_dispose(slot);
+    if (__builtin_expect(weft__fdslot_finish(slot, as, 0, 0), 0)) weft__driver_dispose(slot);
 }
 
 static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what)

@@ -223,7 +223,7 @@ static void listen(struct weft__files *files)
 static void wake(struct weft__foreign *foreign)
 {
     struct weft__files *files = weft__container_of(foreign, struct weft__files, foreign);
-    if (weft__fdslot_has_turn(files->slot, WEFT__SIDE_READ, &files->waiter)) listen(files);
+    if (weft__fdslot_has_turn(files->slot, &files->waiter)) listen(files);
 }
 
 /* Its memory is the port's. */

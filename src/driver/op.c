@@ -18,7 +18,7 @@ weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
 {
     if (!op->as)
         return weft__told_yields(cx) ? WEFT_PENDING : weft__op_answers(ret, weft_cx_cancelled(cx));
-    if (op->waits) weft__fdslot_give_up(slot, kind->side, &op->waiter);
+    if (op->waits) weft__fdslot_give_up(slot, &op->waiter);
     return weft__op_ends(slot, op, kind, all, ret, weft_cx_cancelled(cx));
 }
 
@@ -26,5 +26,5 @@ weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,
                         const struct weft__op_kind *kind, void *arg, const struct weft__op_all *all,
                         weft_cx *cx, ssize_t *ret)
 {
-    return weft__op_poll_as(slot, op, kind, arg, all, cx, ret);
+    return weft__op_poll_as(slot, op, kind, arg, all, NULL, cx, ret);
 }

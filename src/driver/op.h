@@ -6,6 +6,7 @@
  *     TRIES    entered, in no list
  *     WAITS    entered, in its side's list
  *     BEGINS -> TRIES    [first poll]      answered at once if it was told to stop, or may not enter
+ *     BEGINS -> WAITS    [first poll]      nothing is there, as the last one has found: one hold of the slot's lock for both
  *     TRIES  -> WAITS    [nothing there]   unless it is a probe: then back to BEGINS
  *     WAITS  -> TRIES    [has its turn]
  *     any    -> BEGINS   [settles: leaves]
@@ -34,7 +35,7 @@ static inline struct weft__op *weft__op_of(struct weft_io *io)
     return (struct weft__op *)(void *)io;
 }
 
-/* What kind of operation: constant. `tries` is one try; it answers -EAGAIN if there is nothing, and has then cleared what is not ready. */
+/* What kind of operation: constant. `tries` is one try; it answers -EAGAIN if there is nothing, and has then cleared what is not ready, or says so (struct weft__op_lesson). */
 struct weft__op_kind {
     enum weft__side side;
     uint32_t as;
@@ -47,6 +48,12 @@ struct weft__op_kind {
 struct weft__op_all {
     size_t want;
     size_t *done;
+};
+
+/* What a try has found, where it does not say so itself: nothing more of `bits` is there, unless something came since `seen`, the look before it. */
+struct weft__op_lesson {
+    uint64_t seen;
+    uint64_t bits; /* of the word; 0: it tells nothing */
 };
 
 /* A poll. `all`: NULL is one try that brings something. READY: *ret is what the last try answered, or of all what was wanted, or less at the end; or why not. */
@@ -66,22 +73,29 @@ static inline weft_poll weft__op_answers(ssize_t *ret, ssize_t answer)
     return WEFT_READY;
 }
 
+/* The slot may be gone behind it. */
 static inline weft_poll weft__op_settles(struct weft__fdslot *slot, struct weft__op *op,
-                                         uint32_t as, ssize_t *ret, ssize_t answer)
+                                         uint32_t as, const struct weft__op_lesson *lesson,
+                                         ssize_t *ret, ssize_t answer)
 {
     op->as = 0;
-    weft__driver_leave(slot, as); /* it may be gone now */
+    if (__builtin_expect(weft__fdslot_finish(slot, as, lesson ? lesson->seen : 0,
+                                             lesson ? lesson->bits : 0), 0))
+        weft__driver_dispose(slot);
     return weft__op_answers(ret, answer);
 }
 
-static inline int weft__op_begins(struct weft__fdslot *slot, struct weft__op *op, uint32_t as)
+/* It waits at once, unless it is a look, or lets others run first. */
+static inline int weft__op_begins(struct weft__fdslot *slot, struct weft__op *op,
+                                  const struct weft__op_kind *kind, const weft_cx *cx)
 {
     if (weft__driver_is_lost(slot)) return -ECHILD;
-    int r = weft__fdslot_enter(slot, as);
+    bool may_wait = !cx->probe && cx->budget != 0;
+    int r = weft__fdslot_begin(slot, kind->as, kind->side, kind->bits, &op->waiter,
+                               may_wait ? cx->waker : weft__waker_none());
     if (r < 0) return r;
-    weft__waiter_init(&op->waiter);
-    op->as = as;
-    op->waits = false;
+    op->as = kind->as;
+    op->waits = r > 0;
     return 0;
 }
 
@@ -120,21 +134,33 @@ static inline weft_poll weft__op_ends(struct weft__fdslot *slot, struct weft__op
 {
     ssize_t got = kind->soon ? weft__driver_unsend(slot) : -EAGAIN;
     if (got == -EAGAIN || !weft__op_is_over(all, &got)) got = why;
-    return weft__op_settles(slot, op, op->as, ret, got);
+    return weft__op_settles(slot, op, op->as, NULL, ret, got);
+}
+
+static inline void weft__op_learns(struct weft__fdslot *slot, const struct weft__op_lesson *lesson)
+{
+    if (lesson && lesson->bits) weft__fdslot_clear(slot, lesson->seen, lesson->bits);
 }
 
 static inline __attribute__((always_inline)) weft_poll
 weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
-               void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
+               void *arg, const struct weft__op_all *all, struct weft__op_lesson *lesson,
+               weft_cx *cx, ssize_t *ret)
 {
     for (;;) {
         uint64_t word = weft__fdslot_look(slot);
         if (__builtin_expect(word & WEFT__READY_CLOSED, 0))
             return weft__op_ends(slot, op, kind, all, ret, -EBADF);
         if (word & kind->bits) {
+            if (lesson) lesson->seen = word;
             ssize_t got = kind->tries(slot, arg);
-            if (got == -EAGAIN) continue; /* not ready any more, unless something came since */
-            if (weft__op_is_over(all, &got)) return weft__op_settles(slot, op, kind->as, ret, got);
+            if (__builtin_expect(got == -EAGAIN, 0)) { /* not ready any more, unless something came since */
+                weft__op_learns(slot, lesson);
+                continue;
+            }
+            if (weft__op_is_over(all, &got))
+                return weft__op_settles(slot, op, kind->as, lesson, ret, got);
+            weft__op_learns(slot, lesson);
             if (!weft__leaf_may(cx)) return WEFT_PENDING;
         } else {
             if (word & WEFT__READY_DOWN)
@@ -145,22 +171,27 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
     }
 }
 
-/* weft__op_poll, of a constant `kind`. */
+/* weft__op_poll, of a constant `kind`. `lesson`: where its tries say what they have found; NULL: they clear the word themselves. */
 static inline __attribute__((always_inline)) weft_poll
 weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
-                 void *arg, const struct weft__op_all *all, weft_cx *cx, ssize_t *ret)
+                 void *arg, const struct weft__op_all *all, struct weft__op_lesson *lesson,
+                 weft_cx *cx, ssize_t *ret)
 {
     if (__builtin_expect(cx->why != 0, 0)) return weft__op_gives_up(slot, op, kind, all, cx, ret);
     if (!op->as) {
-        int r = weft__op_begins(slot, op, kind->as);
+        int r = weft__op_begins(slot, op, kind, cx);
         if (r < 0) return weft__op_answers(ret, r);
         /* Entered before it lets others run: they may close the slot, which must not become another's meanwhile. */
         if (!weft__leaf_may(cx)) return cx->probe ? weft__op_withdraws(slot, op) : WEFT_PENDING;
+        if (op->waits) {
+            weft__driver_arm(slot, kind->side, kind->bits);
+            return WEFT_PENDING;
+        }
     } else if (op->waits) {
-        if (!weft__fdslot_has_turn(slot, kind->side, &op->waiter)) return WEFT_PENDING;
+        if (!weft__fdslot_has_turn(slot, &op->waiter)) return WEFT_PENDING;
         op->waits = false;
     }
-    return weft__op_tries(slot, op, kind, arg, all, cx, ret);
+    return weft__op_tries(slot, op, kind, arg, all, lesson, cx, ret);
 }
 
 #endif

@@ -4,9 +4,21 @@
  */
 #include "driver/slot.h"
 
-static inline bool is_ready(uint64_t word, uint64_t bits)
+/* The row at first: 1,024 times, some 200 requests. Once more: a connection that stays pays for a read-modify-write each time for twice as long; once less: one
+ * that goes from worker to worker pays 14 us for a hundred requests, at first (sys/bias.h). Debug builds lend sooner, so that their tests are about it. */
+#if defined(WEFT_DEBUG)
+#define ROW_BITS 3
+#else
+#define ROW_BITS 10
+#endif
+
+void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index)
 {
-    return word & (bits | WEFT__READY_OVER);
+    weft__waitlist_init(&slot->list);
+    slot->list.lock.bits = ROW_BITS;
+    weft__link_init(&slot->writers);
+    slot->port = port;
+    slot->index = index;
 }
 
 void weft__fdslot_open(struct weft__fdslot *slot, int fd)
@@ -20,129 +32,138 @@ void weft__fdslot_open(struct weft__fdslot *slot, int fd)
     store_relaxed(&slot->word, generation | WEFT__READY_READ | WEFT__READY_WRITE);
 }
 
-/* ---- waking ---- */
-
-/* The generation is looked at under the lock: a waiter of the next one cannot be in the list as long as it
- * is the same. */
-static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, uint32_t generation,
-                            struct weft__wake_chain *chain)
+void weft__fdslot_renew(struct weft__fdslot *slot)
 {
-    struct weft__waitlist *list = &slot->waiters[side];
-
-    weft__waitlist_lock(list);
-    uint64_t word = load_relaxed(&slot->word); /* relaxed: the lock orders it against waiters */
-    if (weft__fdslot_generation(word) == generation) {
-        while (!weft__waitlist_empty(list)) /* one, as a rule */
-            (void)weft__waitlist_give_turn(list, chain);
-    }
-    weft__waitlist_unlock(list);
+    weft__bias_renew(&slot->list.lock, weft__waitlist_me(), ROW_BITS);
 }
 
-/* With the word as it was, and what is new in it: whose wait is over by that? Urgent data is awaited among readers, beside
- * those that want any, and so is the end by who waits for it alone: both always wake. */
-static void tell(struct weft__fdslot *slot, uint64_t was, uint64_t fresh, uint32_t generation,
-                 struct weft__wake_chain *chain)
+/* ---- holds: the slot's lock ---- */
+
+static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, struct weft__wake_chain *chain)
 {
-    uint64_t reads = weft__ready_bits(WEFT__SIDE_READ);
-    uint64_t writes = weft__ready_bits(WEFT__SIDE_WRITE);
-    if (((fresh & reads) && !is_ready(was, reads)) ||
-        (fresh & (WEFT__READY_URGENT | WEFT__READY_READ_END)))
-        give_side_turns(slot, WEFT__SIDE_READ, generation, chain);
-    if ((fresh & writes) && !is_ready(was, writes))
-        give_side_turns(slot, WEFT__SIDE_WRITE, generation, chain);
+    struct weft__link *queue = weft__fdslot_queue(slot, side);
+    while (weft__waitlist_give_turn_at(&slot->list, queue, chain)) /* one, as a rule */
+        ;
 }
+
+/* With what is new in the word: whose wait is over by that? Urgent data is awaited among readers, beside those that want any, and so is the end by who waits for it alone. */
+static void tell(struct weft__fdslot *slot, uint64_t fresh, struct weft__wake_chain *chain)
+{
+    uint64_t reads = weft__ready_bits(WEFT__SIDE_READ) | WEFT__READY_URGENT;
+    if (fresh & reads) give_side_turns(slot, WEFT__SIDE_READ, chain);
+    if (fresh & weft__ready_bits(WEFT__SIDE_WRITE)) give_side_turns(slot, WEFT__SIDE_WRITE, chain);
+}
+
+/* Nothing comes any more: marks the word, and tells all. */
+static void end_held(struct weft__fdslot *slot, uint64_t bit, uint64_t generations,
+                     struct weft__wake_chain *chain)
+{
+    uint64_t word = load_relaxed(&slot->word);              /* relaxed: the lock orders it */
+    store_release(&slot->word, (word | bit) + generations); /* [fd-ready] with look: as in clear */
+    for (int side = 0; side < WEFT__SIDES; side++)
+        give_side_turns(slot, (enum weft__side)side, chain);
+}
+
+static void close_held(struct weft__fdslot *slot, struct weft__wake_chain *chain)
+{
+    uint32_t users = load_relaxed(&slot->users); /* relaxed, both: the lock orders it */
+    store_relaxed(&slot->users, (users | WEFT__USE_CLOSED) + WEFT__USE_SHARED);
+    end_held(slot, WEFT__READY_CLOSED, UINT64_C(1) << 32, chain);
+}
+
+/* ---- the driver ---- */
 
 void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t bits,
                         struct weft__wake_chain *chain)
 {
-    uint64_t word = load_relaxed(&slot->word); /* relaxed: the CAS orders */
-    uint64_t next;
-    do {
-        if (weft__fdslot_generation(word) != generation) return; /* of a connection that is gone */
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    uint64_t word = load_relaxed(&slot->word); /* relaxed: the lock orders it */
+
+    if (weft__fdslot_generation(word) == generation) { /* else of a connection that is gone */
         uint64_t tick = (word + WEFT__READY_TICK) & WEFT__READY_TICKS;
-        next = (word & ~WEFT__READY_TICKS) | tick | bits;
-        /* [fd-ready] with look, clear: a try behind the look finds what the event was about */
-    } while (!cas_acq_rel(&slot->word, &word, next));
-    tell(slot, word, next & ~word, generation, chain);
+        uint64_t next = (word & ~WEFT__READY_TICKS) | tick | bits;
+        store_release(&slot->word, next); /* [fd-ready] with look: a try behind it finds what the event was about */
+        tell(slot, next & ~word, chain);
+    }
+    weft__waitlist_drop(&slot->list, me, way);
 }
 
 /* ---- operations ---- */
 
+int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as)
+{
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    int r = weft__fdslot_enter_held(slot, as);
+    weft__waitlist_drop(&slot->list, me, way);
+    return r;
+}
+
+void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
+{
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    weft__fdslot_clear_held(slot, seen, bits);
+    weft__waitlist_drop(&slot->list, me, way);
+}
+
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
                        struct weft__waiter *waiter, struct weft_waker waker)
 {
-    struct weft__waitlist *list = &slot->waiters[side];
-
-    weft__waitlist_lock(list);
-    /* relaxed: who makes it ready takes the lock behind that, and then finds the waiter, or came before */
-    bool waits = !is_ready(load_relaxed(&slot->word), bits);
-    if (waits) weft__waitlist_add(list, waiter, waker);
-    weft__waitlist_unlock(list);
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    bool waits = !weft__fdslot_is_ready(slot, bits);
+    if (waits)
+        weft__waitlist_add_new_at(&slot->list, weft__fdslot_queue(slot, side), waiter, waker);
+    weft__waitlist_drop(&slot->list, me, way);
     return waits;
 }
 
-bool weft__fdslot_takes_turn(struct weft__fdslot *slot, enum weft__side side,
-                             struct weft__waiter *waiter)
+bool weft__fdslot_takes_turn(struct weft__fdslot *slot, struct weft__waiter *waiter)
 {
-    struct weft__waitlist *list = &slot->waiters[side];
-
-    weft__waitlist_lock(list);
-    bool turn = weft__waiter_has_turn(list, waiter);
-    if (turn) (void)weft__waitlist_settle(list, waiter);
-    weft__waitlist_unlock(list);
+    weft__waitlist_lock(&slot->list);
+    bool turn = weft__waiter_has_turn(&slot->list, waiter);
+    if (turn) (void)weft__waitlist_settle(&slot->list, waiter);
+    weft__waitlist_unlock(&slot->list);
     return turn;
 }
 
-void weft__fdslot_give_up(struct weft__fdslot *slot, enum weft__side side,
-                          struct weft__waiter *waiter)
+void weft__fdslot_give_up(struct weft__fdslot *slot, struct weft__waiter *waiter)
 {
-    (void)weft__waitlist_leave(&slot->waiters[side],
-                               waiter); /* all were told: a turn is nobody else's */
+    (void)weft__waitlist_leave(&slot->list, waiter); /* all were told: a turn is nobody else's */
 }
 
 /* ---- ending ---- */
 
-/* Marks the word, and tells all. */
-static void end_it(struct weft__fdslot *slot, uint64_t bit, uint64_t generations)
-{
-    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
-    uint64_t word =
-        load_relaxed(&slot->word); /* relaxed, both: whoever sees it takes the lock, or leaves */
-    uint64_t next;
-    do {
-        next = (word | bit) + generations;
-    } while (!cas_relaxed(&slot->word, &word, next));
-    for (int side = 0; side < WEFT__SIDES; side++)
-        give_side_turns(slot, (enum weft__side)side, weft__fdslot_generation(next), &chain);
-    weft__wake_chain_push(&chain, &weft__sched);
-}
-
-static void end_closed(struct weft__fdslot *slot)
-{
-    end_it(slot, WEFT__READY_CLOSED, UINT64_C(1) << 32);
-}
-
 bool weft__fdslot_close(struct weft__fdslot *slot)
 {
-    uint32_t users = load_relaxed(&slot->users); /* relaxed, both: the leave orders */
-    do {
-        if (users & WEFT__USE_CLOSED) return false;
-    } while (!cas_relaxed(&slot->users, &users, (users | WEFT__USE_CLOSED) + WEFT__USE_SHARED));
-    end_closed(slot);
-    return true;
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__waitlist_lock(&slot->list);
+    bool open = !(load_relaxed(&slot->users) & WEFT__USE_CLOSED); /* relaxed: the lock orders it */
+    if (open) close_held(slot, &chain);
+    weft__waitlist_unlock_push(&slot->list, &chain, &weft__sched);
+    return open;
 }
 
 int weft__fdslot_close_alone(struct weft__fdslot *slot)
 {
-    uint32_t nobody = 0;
-    /* acquire: [fd-use] with leave: they are through */
-    if (!cas_acquire(&slot->users, &nobody, WEFT__USE_CLOSED | WEFT__USE_SHARED))
-        return nobody & WEFT__USE_CLOSED ? -EBADF : -EBUSY;
-    end_closed(slot);
-    return 0;
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__waitlist_lock(&slot->list);
+    uint32_t users = load_relaxed(&slot->users); /* relaxed: the lock orders it */
+    if (users == 0) close_held(slot, &chain);
+    weft__waitlist_unlock_push(&slot->list, &chain, &weft__sched);
+    if (users == 0) return 0;
+    return users & WEFT__USE_CLOSED ? -EBADF : -EBUSY;
 }
 
 void weft__fdslot_down(struct weft__fdslot *slot)
 {
-    end_it(slot, WEFT__READY_DOWN, 0);
+    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+
+    weft__waitlist_lock(&slot->list);
+    end_held(slot, WEFT__READY_DOWN, 0, &chain);
+    weft__waitlist_unlock_push(&slot->list, &chain, &weft__sched);
 }

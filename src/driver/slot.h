@@ -2,14 +2,17 @@
  *
  * slot - the driver's record of one fd: what it is ready for, who waits for it, who still uses it.
  *
- * THE WORD  Everything that an event may change, in one atomic:
+ * ONE LOCK guards all of it. It is held for nanoseconds, and lent to the worker that takes it often in a row (sync/waitlist.h): most connections are read, written and
+ * reported by one worker, for which the five times that a request takes it are plain stores.
+ *
+ * THE WORD  What anybody may look at without the lock:
  *     bits 0..7     ready: what the fd is ready for, as far as anybody knows
  *     bits 8..31    tick: one more with each event
  *     bits 32..63   generation: one more with each close
  * A fresh fd counts as ready for everything: whoever wants something tries first, and only -EAGAIN makes
  * it wait.
- *     event    READY -> READY | bits, tick + 1     [ready]   unless the generation is another
- *     drained  READY -> READY & ~bits              [clear]   unless the tick is another than before the try
+ *     event    READY -> READY | bits, tick + 1     [ready]          unless the generation is another
+ *     drained  READY -> READY & ~bits              [clear, finish]  unless the tick is another than before the try
  *     closed   -> CLOSED, generation + 1           [close]
  * TICK  Between a try that answered -EAGAIN and the clear a new edge may come. It is reported once: cleared
  * away, it never comes again, and the reader sleeps upon its data. So a clear names the word that it saw
@@ -18,21 +21,19 @@
  * connection's when it arrives. The event's token carries the generation, so it finds another in the word
  * and wakes nobody.
  *
- * WAITERS  Two wait lists, for reading and for writing. A waiter queues under its list's lock if the word is
- * not ready there. Whoever makes it ready takes that lock behind the change, and gives all a turn. An event
- * that finds its side ready already takes no lock: nobody can be waiting, or whoever made it ready is about
- * to wake him. That is the usual case for writing.
+ * WAITERS  Two queues, for reading and for writing. A waiter queues if the word is not ready there; whoever makes it ready gives all
+ * of that queue a turn.
  *
  * USERS  An operation *enters* the slot before it touches the fd, and leaves it behind: at most one as the
  * reader, one as the writer, any number of others. A close marks `users`, wakes all waiters, takes the fd out
  * of the kernel's list and leaves; whoever leaves last closes the fd itself and gives the slot back. So a
  * number never changes hands under a call that uses it.
  *
- * Pairs: [fd-ready] ready -> look, clear -> ready: a try is not older than the look before it, a clear not older than the
- *        try. [fd-use] leave -> the last leave: nobody touches the fd any more.
- * Threads: any. Memory: a port's (driver.h); it stays while the port does, so that a late event finds a slot.
+ * Pairs: [fd-ready] whoever writes the word -> look: a try is not older than the look before it. All else is the lock's.
+ * Threads: any. LOCK ORDER: rank WAITLIST. Memory: a port's (driver.h); it stays while the port does, so that a late event finds a slot.
  * Rejected: a pointer as the token (memory must then outlive every thread that may hold an event: Tokio's list of
- * pending releases); interest that is changed for each wait (a system call each, EPOLLONESHOT likewise).
+ * pending releases); interest that is changed for each wait (a system call each, EPOLLONESHOT likewise); a compare-and-swap for each of word and users, and
+ * a lock for each queue (eight read-modify-writes a request, and three protocols to be shown right beside each other).
  */
 #ifndef WEFT_DRIVER_SLOT_H
 #define WEFT_DRIVER_SLOT_H
@@ -89,17 +90,20 @@ enum weft__shape {
 };
 
 struct weft__fdslot {
-    WEFT__CACHE_ALIGNED _Atomic uint64_t word; /* ready, tick, generation       [fd-ready] */
-    _Atomic uint32_t users;                    /* WEFT__USE_...                 [fd-use] */
-    int fd;                                    /* constant while it is open */
-    struct weft__port *port;                   /* constant */
-    uint32_t index;                            /* constant: in the port */
-    uint32_t next_free; /* while it is free: the next one, + 1  [port's lock] */
-    void *face[4];      /* the owner's: what it shows to users */
-    struct weft__waitlist waiters[WEFT__SIDES];
-    void *more;             /* the backend's, for as long as the port lives */
-    enum weft__shape shape; /* the owner's, written before its first operation */
+    WEFT__CACHE_ALIGNED struct weft__waitlist list; /* its lock is the slot's; who waits to read */
+    _Atomic uint64_t word;   /* ready, tick, generation       [lock writes; fd-ready] */
+    _Atomic uint32_t users;  /* WEFT__USE_...                 [lock; others look] */
+    int fd;                  /* constant while it is open */
+    struct weft__port *port; /* constant */
+    uint32_t index;          /* constant: in the port */
+    enum weft__shape shape;  /* the owner's, written before its first operation */
+    void *face[4];           /* the owner's: what it shows to users */
+    struct weft__link writers; /* who waits to write            [lock] */
+    void *more;              /* the backend's, for as long as the port lives */
+    uint32_t next_free;      /* while it is free: the next one, + 1  [port's lock] */
 };
+
+_Static_assert(sizeof(struct weft__fdslot) == (size_t)2 * WEFT__CACHE_LINE, "a descriptor costs two lines");
 
 /* ---- looking ---- */
 
@@ -119,10 +123,63 @@ static inline uint64_t weft__fdslot_token(const struct weft__fdslot *slot)
     return (uint64_t)slot->index << 32 | weft__fdslot_generation(word);
 }
 
+/* ---- holds: the slot's lock ---- */
+
+static inline struct weft__link *weft__fdslot_queue(struct weft__fdslot *slot, enum weft__side side)
+{
+    return side == WEFT__SIDE_READ ? &slot->list.head : &slot->writers;
+}
+
+static inline bool weft__fdslot_is_ready(const struct weft__fdslot *slot, uint64_t bits)
+{
+    return load_relaxed(&slot->word) & (bits | WEFT__READY_OVER); /* relaxed: written under the lock */
+}
+
+static inline int weft__fdslot_enter_held(struct weft__fdslot *slot, uint32_t as)
+{
+    uint32_t users = load_relaxed(&slot->users); /* relaxed, both: the lock orders it */
+    if (__builtin_expect(users & WEFT__USE_CLOSED, 0)) return -EBADF;
+    if (__builtin_expect(as != WEFT__USE_SHARED && (users & as), 0)) return -EBUSY;
+    store_relaxed(&slot->users, users + as);
+    return 0;
+}
+
+static inline int weft__fdslot_begin_held(struct weft__fdslot *slot, uint32_t as,
+                                          enum weft__side side, uint64_t bits,
+                                          struct weft__waiter *waiter, struct weft_waker waker)
+{
+    int r = weft__fdslot_enter_held(slot, as);
+    if (r < 0 || weft__waker_is_none(waker) || weft__fdslot_is_ready(slot, bits)) return r;
+    weft__waitlist_add_new_at(&slot->list, weft__fdslot_queue(slot, side), waiter, waker);
+    return 1;
+}
+
+/* The try behind the look `seen` found nothing more of these. */
+static inline void weft__fdslot_clear_held(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
+{
+    uint64_t word = load_relaxed(&slot->word);     /* relaxed: the lock orders it */
+    if ((word ^ seen) & ~WEFT__READY_BITS) return; /* something came since, or it is closed */
+    store_release(&slot->word, word & ~bits); /* [fd-ready] with look: what the event before it told goes along */
+}
+
+static inline bool weft__fdslot_leave_held(struct weft__fdslot *slot, uint32_t as)
+{
+    uint32_t users = load_relaxed(&slot->users); /* relaxed, both: the lock orders it */
+    weft_dassert(as == WEFT__USE_SHARED ? (users & (WEFT__USE_READER - 1)) > 0 : (users & as) != 0);
+    store_relaxed(&slot->users, users - as);
+    return users - as == WEFT__USE_CLOSED;
+}
+
 /* ---- the driver ---- */
+
+/* The memory of one, before its first fd. */
+void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index);
 
 /* One that was free, for an fd of its own: ready for everything, entered by nobody. */
 void weft__fdslot_open(struct weft__fdslot *slot, int fd);
+
+/* One whose last user has left, before it is free for another fd: what its worker was lent is given back, or the next one's would begin by taking it. */
+void weft__fdslot_renew(struct weft__fdslot *slot);
 
 /* An event of a generation: more is ready. Whoever waits for it goes into the chain, to be pushed when no
  * lock is held. */
@@ -132,51 +189,48 @@ void weft__fdslot_ready(struct weft__fdslot *slot, uint32_t generation, uint64_t
 /* ---- operations ---- */
 
 /* Begin to use it. Returns 0; -EBADF: it is closed; -EBUSY: there is a reader, or a writer, already. */
-static inline int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as)
+int weft__fdslot_enter(struct weft__fdslot *slot, uint32_t as);
+
+/* The same of an operation that would wait at once if it is ready for none of `bits`; with no waker it does not. Returns 1: it has begun, and waits. */
+static inline int weft__fdslot_begin(struct weft__fdslot *slot, uint32_t as, enum weft__side side,
+                                     uint64_t bits, struct weft__waiter *waiter,
+                                     struct weft_waker waker)
 {
-    uint32_t users = load_relaxed(&slot->users); /* relaxed: the CAS orders */
-    do {
-        if (users & WEFT__USE_CLOSED) return -EBADF;
-        if (as != WEFT__USE_SHARED && (users & as)) return -EBUSY;
-        /* acquire: [fd-use] with leave: the reader before us is through */
-    } while (!cas_acquire(&slot->users, &users, users + as));
-    return 0;
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    int r = weft__fdslot_begin_held(slot, as, side, bits, waiter, waker);
+    weft__waitlist_drop(&slot->list, me, way);
+    return r;
 }
 
-/* True: that was the last, of one that is closed: the caller disposes of it. */
-static inline bool weft__fdslot_leave(struct weft__fdslot *slot, uint32_t as)
+/* The end of an operation, and what its last try has found: nothing more of these, which may be none. True: it was the last, of a slot that is closed: the caller disposes of it. */
+static inline bool weft__fdslot_finish(struct weft__fdslot *slot, uint32_t as, uint64_t seen,
+                                       uint64_t bits)
 {
-    uint32_t was = fetch_sub_acq_rel(&slot->users, as); /* [fd-use] with enter and the last leave */
-    weft_dassert(as == WEFT__USE_SHARED ? (was & (WEFT__USE_READER - 1)) > 0 : (was & as) != 0);
-    return was - as == WEFT__USE_CLOSED;
+    uint8_t me = weft__waitlist_me();
+    enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
+    if (bits) weft__fdslot_clear_held(slot, seen, bits);
+    bool last = weft__fdslot_leave_held(slot, as);
+    weft__waitlist_drop(&slot->list, me, way);
+    return last;
 }
 
 /* The try behind the look `seen` found nothing more of these. */
-static inline void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
-{
-    uint64_t word = load_relaxed(&slot->word); /* relaxed: the CAS orders */
-    do {
-        if ((word ^ seen) & ~WEFT__READY_BITS) return; /* something came since, or it is closed */
-        /* [fd-ready] with ready: behind the try. The other side's clear may come in between: again */
-    } while (!cas_release(&slot->word, &word, word & ~bits));
-}
+void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits);
 
 /* Queue unless it is ready for one of `bits`. False: it is, or it is over. The caller has entered. */
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
                        struct weft__waiter *waiter, struct weft_waker waker);
 
 /* Is the wait over? True: the waiter is out of the list. Most turns show without the lock. */
-bool weft__fdslot_takes_turn(struct weft__fdslot *slot, enum weft__side side,
-                             struct weft__waiter *waiter);
-static inline bool weft__fdslot_has_turn(struct weft__fdslot *slot, enum weft__side side,
-                                         struct weft__waiter *waiter)
+bool weft__fdslot_takes_turn(struct weft__fdslot *slot, struct weft__waiter *waiter);
+static inline bool weft__fdslot_has_turn(struct weft__fdslot *slot, struct weft__waiter *waiter)
 {
-    return weft__waiter_take_granted(waiter) || weft__fdslot_takes_turn(slot, side, waiter);
+    return weft__waiter_take_granted(waiter) || weft__fdslot_takes_turn(slot, waiter);
 }
 
 /* Give the wait up: the waiter is out of the list. */
-void weft__fdslot_give_up(struct weft__fdslot *slot, enum weft__side side,
-                          struct weft__waiter *waiter);
+void weft__fdslot_give_up(struct weft__fdslot *slot, struct weft__waiter *waiter);
 
 /* ---- ending ---- */
 

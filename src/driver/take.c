@@ -62,7 +62,9 @@ ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what
 {
     bool cut = false;
     ssize_t r = try_it(slot->fd, what, &cut);
-    weft__take_learn(slot, seen, writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ, r,
-                     tells_by_being_short(what) && !cut && (size_t)r < what->bytes);
+    bool brief = tells_by_being_short(what) && !cut && (size_t)r < what->bytes;
+    enum weft__side side = writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ;
+    uint64_t bits = weft__take_lesson(seen, side, r, brief);
+    if (bits) weft__fdslot_clear(slot, seen, bits);
     return r;
 }

@@ -26,32 +26,13 @@ ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *wh
 /* Likewise, by one who has looked already, and has learnt other things since: what came behind that look is not cleared away. */
 ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
 
-/* What an answer says of readiness. `seen`: the look before the try. `brief`: it is short of what it could have moved, where that tells something. */
-static inline void weft__take_learn(struct weft__fdslot *slot, uint64_t seen, enum weft__side side,
-                                    ssize_t answer, bool brief)
+/* What an answer says of readiness: of these there is nothing more. `seen`: the look before the try. `brief`: it is short of what it could have moved, where that tells something. */
+static inline uint64_t weft__take_lesson(uint64_t seen, enum weft__side side, ssize_t answer,
+                                         bool brief)
 {
-    if (answer == -EAGAIN)
-        weft__fdslot_clear(slot, seen, weft__ready_bits(side));
-    else if (answer > 0 && brief && !(seen & (WEFT__READY_READ_END | WEFT__READY_URGENT)))
-        weft__fdslot_clear(slot, seen,
-                           side == WEFT__SIDE_WRITE ? WEFT__READY_WRITE : WEFT__READY_READ);
-}
-
-/* weft__take_direct of RECV and SEND, with one buffer. */
-static inline ssize_t weft__take_recv(struct weft__fdslot *slot, void *into, size_t bytes)
-{
-    uint64_t seen = weft__fdslot_look(slot);
-    ssize_t r = weft__socket_recv_one(slot->fd, into, bytes, 0);
-    weft__take_learn(slot, seen, WEFT__SIDE_READ, r, (size_t)r < bytes);
-    return r;
-}
-
-static inline ssize_t weft__take_send(struct weft__fdslot *slot, const void *from, size_t bytes)
-{
-    uint64_t seen = weft__fdslot_look(slot);
-    ssize_t r = weft__socket_send_one(slot->fd, from, bytes);
-    weft__take_learn(slot, seen, WEFT__SIDE_WRITE, r, (size_t)r < bytes);
-    return r;
+    if (__builtin_expect(answer == -EAGAIN, 0)) return weft__ready_bits(side);
+    if (answer <= 0 || !brief || (seen & (WEFT__READY_READ_END | WEFT__READY_URGENT))) return 0;
+    return side == WEFT__SIDE_WRITE ? WEFT__READY_WRITE : WEFT__READY_READ;
 }
 
 /* EPOLL* or POLL*, which are the same, as bits of a slot's word. */

@@ -162,7 +162,7 @@ ssize_t weft__uring_unsend(struct weft__fdslot *slot);
 
 static inline bool weft__uring_is_sending(const struct weft__uring_slot *us)
 {
-    /* relaxed: the writer's own; another that waits beside it has seen the word that it wrote behind it [fd-ready] */
+    /* relaxed: the writer's own; another that waits beside it has seen the slot's word, which it wrote behind it [fd-ready] */
     return load_relaxed(&us->sending);
 }
 

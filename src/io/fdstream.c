@@ -131,18 +131,25 @@ struct one {
     char *buf;
     size_t len;
     size_t *done; /* by tries before */
+    struct weft__op_lesson lesson;
 };
 
 static inline __attribute__((always_inline)) ssize_t recv_one(struct weft__fdslot *slot, void *arg)
 {
-    const struct one *m = arg;
-    return weft__take_recv(slot, m->buf + *m->done, m->len - *m->done);
+    struct one *m = arg;
+    size_t bytes = m->len - *m->done;
+    ssize_t r = weft__socket_recv_one(slot->fd, m->buf + *m->done, bytes, 0);
+    m->lesson.bits = weft__take_lesson(m->lesson.seen, WEFT__SIDE_READ, r, (size_t)r < bytes);
+    return r;
 }
 
 static inline __attribute__((always_inline)) ssize_t send_one(struct weft__fdslot *slot, void *arg)
 {
-    const struct one *m = arg;
-    return weft__take_send(slot, m->buf + *m->done, m->len - *m->done);
+    struct one *m = arg;
+    size_t bytes = m->len - *m->done;
+    ssize_t r = weft__socket_send_one(slot->fd, m->buf + *m->done, bytes);
+    m->lesson.bits = weft__take_lesson(m->lesson.seen, WEFT__SIDE_WRITE, r, (size_t)r < bytes);
+    return r;
 }
 
 static const struct weft__op_kind recvs_one = KIND(READ, WEFT__USE_READER, recv_one);
@@ -156,10 +163,11 @@ moves_one(weft_stream *stream, struct weft_io *io, const struct weft__op_kind *k
     struct weft__op_all all = {.want = m.len, .done = m.done};
     if (all.want == 0) return moved_nothing(ret);
     return weft__op_poll_as(weft__fdstream_slot(stream), weft__op_of(io), kind, &m,
-                            flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
+                            flags & WEFT_IO_ALL ? &all : NULL, &m.lesson, cx, ret);
 }
 
-#define ONE_OF(iov_, done_) (&(struct one){(iov_)->iov_base, (iov_)->iov_len, (done_)})
+#define ONE_OF(iov_, done_)                                                                        \
+    (&(struct one){.buf = (iov_)->iov_base, .len = (iov_)->iov_len, .done = (done_)})
 
 static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct iovec *iov,
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
@@ -173,7 +181,8 @@ static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct 
     weft_poll weft__direct_##name(struct weft_##name *f, weft_cx *cx)                              \
     {                                                                                              \
         size_t none __attribute__((unused)) = 0;                                                   \
-        struct one one = {(char *)(uintptr_t)f->buf, f->len, (moved)};                             \
+        struct one one = {                                                                         \
+            .buf = (char *)(uintptr_t)f->buf, .len = f->len, .done = (moved)};                     \
         weft_poll r = moves_one(f->stream, &f->weft__io, &(kind), &one, (how), cx, &f->ret);       \
         f->weft__at = r == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;                                    \
         return r;                                                                                  \

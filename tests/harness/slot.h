@@ -24,10 +24,10 @@ static inline uint32_t slot_users(weft_stream *s)
 
 static inline bool slot_is_awaited(weft_stream *s, enum weft__side side)
 {
-    struct weft__waitlist *list = &slot_of(s)->waiters[side];
-    weft__waitlist_lock(list);
-    bool awaited = !weft__waitlist_empty(list);
-    weft__waitlist_unlock(list);
+    struct weft__fdslot *slot = slot_of(s);
+    weft__waitlist_lock(&slot->list);
+    bool awaited = !weft__list_empty(weft__fdslot_queue(slot, side));
+    weft__waitlist_unlock(&slot->list);
     return awaited;
 }
 

@@ -20,6 +20,7 @@ enum {
     QUEUES_BLINDLY,      /* without a look under the lock */
     CLOSES_AT_ONCE,      /* whoever is in a call */
     FORGETS_GENERATIONS, /* an event is an event */
+    LOOKS_BEHIND_THE_TRY, /* a lesson is dated by what came since */
 };
 
 static const struct weft__driver_ops ops; /* an event comes by itself: nothing is armed */
@@ -30,6 +31,7 @@ static _Atomic uint32_t kernel; /* bytes there; its locks order it all */
 static int *descriptor;         /* what a call uses: freed when it is closed */
 static unsigned in_vain;        /* tries of the reader that found nothing */
 static unsigned wanted;
+static bool learns; /* the reader's tries say what they have found, and it is cleared where it leaves */
 static int ended; /* what the reader was answered at last */
 
 /* ---- the driver ---- */
@@ -48,25 +50,27 @@ void weft__driver_dispose(struct weft__fdslot *s)
 
 static void twin_clear(uint64_t seen)
 {
-    if (model_mutant == CLEARS_BLINDLY) {
-        (void)fetch_and_release(&slot.word, ~WEFT__READY_READ);
-    } else {
-        weft__fdslot_clear(&slot, seen, WEFT__READY_READ);
-    }
+    uint64_t now = model_mutant == CLEARS_BLINDLY ? load_relaxed(&slot.word) : seen;
+    weft__fdslot_clear(&slot, now, WEFT__READY_READ);
+}
+
+static void say_ready(void)
+{
+    store_release(&slot.word, load_relaxed(&slot.word) | WEFT__READY_READ);
 }
 
 static void reports(uint32_t generation)
 {
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
     uint64_t word = load_relaxed(&slot.word);
-    if (model_mutant == EVENT_WITHOUT_TICK) {
-        uint64_t was = fetch_or_acq_rel(&slot.word, WEFT__READY_READ);
-        tell(&slot, was, WEFT__READY_READ & ~was, generation, &chain);
-    } else if (model_mutant == WAKES_TOO_EARLY) {
-        tell(&slot, 0, WEFT__READY_READ, generation, &chain);
-        weft__wake_chain_push(&chain, &weft__sched);
-        weft__fdslot_ready(&slot, generation, 0, &chain);
-        (void)fetch_or_acq_rel(&slot.word, WEFT__READY_READ);
+    if (model_mutant == EVENT_WITHOUT_TICK || model_mutant == WAKES_TOO_EARLY) {
+        weft__waitlist_lock(&slot.list);
+        if (model_mutant == EVENT_WITHOUT_TICK) say_ready();
+        tell(&slot, WEFT__READY_READ, &chain);
+        weft__waitlist_unlock_push(&slot.list, &chain, &weft__sched);
+        weft__waitlist_lock(&slot.list);
+        if (model_mutant == WAKES_TOO_EARLY) say_ready();
+        weft__waitlist_unlock(&slot.list);
     } else if (model_mutant == FORGETS_GENERATIONS) {
         weft__fdslot_ready(&slot, weft__fdslot_generation(word), WEFT__READY_READ, &chain);
     } else {
@@ -84,14 +88,19 @@ static void byte_comes(void *arg)
 
 /* ---- a reader ---- */
 
-/* Each read is short: the room is for more than ever comes. */
+/* Each read is short: the room is for more than ever comes. `arg`: where it says so; NULL: it clears the word itself. */
 static ssize_t reads(struct weft__fdslot *s, void *arg)
 {
-    (void)arg;
-    uint64_t seen = weft__fdslot_look(s);
+    struct weft__op_lesson *lesson = arg;
+    uint64_t seen = lesson ? lesson->seen : weft__fdslot_look(s);
     (void)plain_read(descriptor);
     uint32_t bytes = exchange_acq_rel(&kernel, 0);
-    twin_clear(seen);
+    if (lesson) {
+        if (model_mutant == LOOKS_BEHIND_THE_TRY) lesson->seen = weft__fdslot_look(s);
+        lesson->bits = WEFT__READY_READ;
+    } else {
+        twin_clear(seen);
+    }
     if (bytes == 0) in_vain++;
     return bytes ? (ssize_t)bytes : -EAGAIN;
 }
@@ -105,17 +114,18 @@ static const struct weft__op_kind reading = {
 
 static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
 {
+    struct weft__op_lesson lesson = {0, 0};
     if (model_mutant == QUEUES_BLINDLY && !op->as) {
-        (void)weft__op_begins(&slot, op, reading.as);
+        (void)weft__op_begins(&slot, op, &reading, cx);
         if (reads(&slot, NULL) != -EAGAIN) model_assert(false); /* the case begins without a byte */
-        struct weft__waitlist *list = &slot.waiters[WEFT__SIDE_READ];
-        weft__waitlist_lock(list);
-        weft__waitlist_add(list, &op->waiter, cx->waker);
-        weft__waitlist_unlock(list);
+        weft__waitlist_lock(&slot.list);
+        weft__waitlist_add_new(&slot.list, &op->waiter, cx->waker);
+        weft__waitlist_unlock(&slot.list);
         op->waits = true;
         return WEFT_PENDING;
     }
-    return weft__op_poll(&slot, op, &reading, NULL, NULL, cx, ret);
+    if (!learns) return weft__op_poll(&slot, op, &reading, NULL, NULL, cx, ret);
+    return weft__op_poll_as(&slot, op, &reading, &lesson, NULL, &lesson, cx, ret);
 }
 
 /* Until it has all, is told to stop, or there is nothing to read from any more. */
@@ -141,11 +151,11 @@ static void begin(unsigned bytes, uint32_t references)
 {
     actors_begin();
     memset(&slot, 0, sizeof(slot));
-    slot.port = &port;
-    for (int side = 0; side < WEFT__SIDES; side++)
-        weft__waitlist_init(&slot.waiters[side]);
+    weft__fdslot_init(&slot, &port, 0);
     store_relaxed(&slot.word, 0);
+    store_relaxed(&slot.users, 0);
     store_relaxed(&kernel, 0);
+    learns = false;
     weft__fdslot_open(&slot, 1);
     descriptor = model_alloc(sizeof(*descriptor));
     wanted = bytes;
@@ -178,6 +188,19 @@ static void one_byte(void)
     model_thread(byte_comes, NULL);
     model_join();
     model_assert(got == 1);
+    finish();
+}
+
+/* The same, of a reader that says at its end what it has found. */
+static void two_bytes_learnt(void)
+{
+    begin(2, 0);
+    learns = true;
+    model_thread(actor_begin, actors[0]);
+    model_thread(byte_comes, NULL);
+    model_thread(byte_comes, NULL);
+    model_join();
+    model_assert(got == 2);
     finish();
 }
 
@@ -255,6 +278,7 @@ static void reopened(void)
 static const struct model_case cases[] = {
     {.name = "fdslot: one byte", .run = one_byte, .unbounded = true},
     {.name = "fdslot: two bytes", .run = two_bytes, .preemptions = 2},
+    {.name = "fdslot: two bytes, said where it leaves", .run = two_bytes_learnt, .preemptions = 2},
     {.name = "fdslot: given up", .run = stopped_reader, .preemptions = 3},
     {.name = "fdslot: closed", .run = closed_reader, .unbounded = true},
     {.name = "fdslot: closed beside an event", .run = closed_beside_an_event, .preemptions = 2},
@@ -263,6 +287,11 @@ static const struct model_case cases[] = {
      .run = one_byte,
      .unbounded = true,
      .mutant = CLEARS_BLINDLY,
+     .must_fail = true},
+    {.name = "mutant: a lesson of a later look",
+     .run = two_bytes_learnt,
+     .preemptions = 2,
+     .mutant = LOOKS_BEHIND_THE_TRY,
      .must_fail = true},
     {.name = "mutant: an event without a tick",
      .run = two_bytes,

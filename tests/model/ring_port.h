@@ -113,10 +113,7 @@ static void port_made(uint32_t actor_count)
 static void slot_made(struct weft__fdslot *slot, unsigned index)
 {
     memset(slot, 0, sizeof(*slot));
-    slot->port = &port;
-    slot->index = index;
-    for (int side = 0; side < WEFT__SIDES; side++)
-        weft__waitlist_init(&slot->waiters[side]);
+    weft__fdslot_init(slot, &port, index);
     store_relaxed(&port.chunk[index], slot);
 }
 

@@ -4,10 +4,13 @@
  */
 #include "driver/driver.h"
 #include "sys/fd.h"
+#include "sys/membarrier.h"
 #include "sys/pipe.h"
+#include "task/here.h"
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -132,16 +135,16 @@ TEST(slot_wakes_who_waits_for_that_side)
     ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
     tell(f.slot, 0, WEFT__READY_WRITE);
     ASSERT_EQ(bell.rings, 0);
-    ASSERT(!weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+    ASSERT(!weft__fdslot_has_turn(f.slot, &waiter));
     tell(f.slot, 7, WEFT__READY_READ); /* of another generation */
     ASSERT_EQ(bell.rings, 0);
     tell(f.slot, 0, WEFT__READY_READ_END);
     ASSERT_EQ(bell.rings, 1);
-    ASSERT(weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+    ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     weft__waiter_check_out(&waiter);
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), bits);
     ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
-    weft__fdslot_give_up(f.slot, WEFT__SIDE_READ, &waiter);
+    weft__fdslot_give_up(f.slot, &waiter);
     weft__waiter_check_out(&waiter);
     tell(f.slot, 0, WEFT__READY_READ);
     ASSERT_EQ(bell.rings, 1);
@@ -165,9 +168,77 @@ TEST(slot_tells_of_the_end_beside_data)
         ASSERT_EQ(bell.rings, 0); /* that was so before */
         tell(f.slot, 0, fresh[i]);
         ASSERT_EQ(bell.rings, 1);
-        ASSERT(weft__fdslot_has_turn(f.slot, WEFT__SIDE_READ, &waiter));
+        ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
         fixture_end(&f);
     }
+}
+
+static void *event_comes(void *slot)
+{
+    tell(slot, 0, WEFT__READY_READ);
+    return NULL;
+}
+
+/* A worker that is alone with it is lent its lock; an event that another thread delivers takes it back, and finds who waits. */
+TEST(slot_is_lent_and_taken_back)
+{
+    if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
+    struct fixture f = fixture_start();
+    struct bell bell = {.rings = 0};
+    struct weft__waiter waiter;
+    pthread_t thread;
+    weft__foreign_init(&bell.foreign, &bell_ops);
+    uint8_t bits = f.slot->list.lock.bits;
+    uint64_t reads = weft__ready_bits(WEFT__SIDE_READ);
+
+    weft__here()->number = weft__bias_number_new();
+    for (int i = 0; i < 1 << bits; i++) {
+        ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_READER));
+        ASSERT(!weft__fdslot_finish(f.slot, WEFT__USE_READER, weft__fdslot_look(f.slot), reads));
+    }
+    ASSERT(weft__bias_is_given(&f.slot->list.lock));
+    ASSERT_EQ(weft__fdslot_begin(f.slot, WEFT__USE_READER, WEFT__SIDE_READ, reads, &waiter,
+                                 weft__waker_of_foreign(&bell.foreign)), 1);
+    ASSERT_EQ(load_relaxed(&f.slot->users), WEFT__USE_READER); /* relaxed: our own */
+    ASSERT_OK(pthread_create(&thread, NULL, event_comes, f.slot));
+    ASSERT_OK(pthread_join(thread, NULL));
+    ASSERT(!weft__bias_is_given(&f.slot->list.lock));
+    ASSERT_EQ(f.slot->list.lock.bits, bits + 1);
+    ASSERT_EQ(bell.rings, 1);
+    ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
+    ASSERT(!weft__fdslot_finish(f.slot, WEFT__USE_READER, 0, 0));
+    weft__bias_number_free(weft__here()->number);
+    weft__here()->number = 0;
+    fixture_end(&f);
+}
+
+/* The next connection in a slot that was lent does not begin by taking it back. */
+TEST(slot_is_given_back_with_its_fd)
+{
+    if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
+    struct fixture f = fixture_start();
+    struct weft__lock *lock = &f.slot->list.lock;
+    uint8_t bits = lock->bits;
+
+    weft__here()->number = weft__bias_number_new();
+    for (int i = 0; i < 1 << (bits - 1); i++) {
+        ASSERT_OK(weft__fdslot_enter(f.slot, WEFT__USE_READER));
+        ASSERT(!weft__fdslot_finish(f.slot, WEFT__USE_READER, 0, 0));
+    }
+    ASSERT(weft__bias_is_given(lock));
+    int fds[2];
+    struct weft__fdslot *next;
+    weft__driver_close(f.slot);
+    weft__fd_close(f.other);
+    ASSERT(!weft__bias_is_given(lock));
+    ASSERT_EQ(lock->bits, bits);
+    ASSERT_OK(weft__pipe_open(fds));
+    f.other = fds[1];
+    ASSERT_OK(weft__driver_add(&f.driver->ports[0], fds[0], &next));
+    ASSERT(next == f.slot);
+    weft__bias_number_free(weft__here()->number);
+    weft__here()->number = 0;
+    fixture_end(&f);
 }
 
 TEST(slot_has_one_reader_and_one_writer)
