@@ -42,8 +42,8 @@ void weft__fdslot_renew(struct weft__fdslot *slot)
 static void give_side_turns(struct weft__fdslot *slot, enum weft__side side, struct weft__wake_chain *chain)
 {
     struct weft__link *queue = weft__fdslot_queue(slot, side);
-    while (weft__waitlist_give_turn_at(&slot->list, queue, chain)) /* one, as a rule */
-        ;
+    while (!weft__list_empty(queue)) /* one, as a rule */
+        (void)weft__waitlist_give_turn_at(&slot->list, queue, chain);
 }
 
 /* With what is new in the word: whose wait is over by that? Urgent data is awaited among readers, beside those that want any, and so is the end by who waits for it alone. */

@@ -124,8 +124,7 @@ WRITES(write_file, WEFT__TAKE_WRITE)
 
 /* ---- one buffer of a socket ----
  *
- * What every request is made of, so the loop of op.h is written out here, with the call in it: once for the table, and once for each frame that moves one buffer
- * (weft__direct_...), where nothing is left to be passed on. */
+ * What most operations move, so the loop of op.h is written out here, with the call in it. */
 
 struct one {
     char *buf;
@@ -176,22 +175,6 @@ static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct 
         return read_tcp_list(stream, io, iov, count, flags, cx, ret, done);
     return moves_one(stream, io, &recvs_one, ONE_OF(iov, done), flags, cx, ret);
 }
-
-#define DIRECT(name, kind, how, moved)                                                             \
-    weft_poll weft__direct_##name(struct weft_##name *f, weft_cx *cx)                              \
-    {                                                                                              \
-        size_t none __attribute__((unused)) = 0;                                                   \
-        struct one one = {                                                                         \
-            .buf = (char *)(uintptr_t)f->buf, .len = f->len, .done = (moved)};                     \
-        weft_poll r = moves_one(f->stream, &f->weft__io, &(kind), &one, (how), cx, &f->ret);       \
-        f->weft__at = r == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;                                    \
-        return r;                                                                                  \
-    }
-
-DIRECT(read, recvs_one, 0, &none)
-DIRECT(read_exact, recvs_one, WEFT_IO_ALL, &f->done)
-DIRECT(write, sends_one, 0, &none)
-DIRECT(write_all, sends_one, WEFT_IO_ALL, &f->done)
 
 static const struct weft__op_kind writes_soon = KIND(WRITE, WEFT__USE_WRITER, tries, .soon = true);
 

@@ -41,16 +41,11 @@ static inline struct weft__fdslot *weft__fdstream_slot(weft_stream *stream)
 
 extern const weft_stream_ops weft__fdstream_tables[];
 
-/* May the frames that move one buffer go by weft__direct_...? */
+/* May the frames that move one buffer go by the steps of direct.h? */
 static inline bool weft__fdstream_is_direct(const weft_stream *stream)
 {
     return stream->ops == &weft__fdstream_tables[WEFT__FDSTREAM_TCP_DIRECT];
 }
-
-weft_poll weft__direct_read(struct weft_read *f, weft_cx *cx);
-weft_poll weft__direct_read_exact(struct weft_read_exact *f, weft_cx *cx);
-weft_poll weft__direct_write(struct weft_write *f, weft_cx *cx);
-weft_poll weft__direct_write_all(struct weft_write_all *f, weft_cx *cx);
 
 /* Two streams, on the current runtime, or none: then both fds are closed. */
 int weft__fdstream_pair(const int fds[2], const enum weft__fdstream_kind kinds[2],

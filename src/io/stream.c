@@ -7,9 +7,8 @@
  */
 #include <weft/stream.h>
 
-#include "driver/driver.h"
-#include "io/fdstream.h"
-#include "sync/leaf.h"
+#include "io/direct.h"
+#include "sys/socket.h"
 #include "task/call.h"
 
 #include <errno.h>
@@ -99,25 +98,111 @@ static inline __attribute__((always_inline)) weft_poll poll_write(const struct a
 
 #define POLL(name, ...) POLL_AS(name##_poll, name, __VA_ARGS__)
 
-/* The same with one buffer, which on a TCP stream of most drivers needs neither list nor table. */
-#define POLL_ONE(name, which, how, moved)                                                          \
+/* ---- polls of one buffer ----
+ *
+ * On a TCP stream of most drivers they need neither list nor table nor loop: direct.h's steps, each of which can leave the rest to the table. */
+
+weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot, uint32_t as, uint64_t seen,
+                                      uint64_t bits)
+{
+    if (__builtin_expect(weft__fdslot_finish(slot, as, seen, bits), 0)) weft__driver_dispose(slot);
+    return WEFT_READY;
+}
+
+weft_poll weft__direct_disposes(struct weft__fdslot *slot)
+{
+    weft__driver_dispose(slot);
+    return WEFT_READY;
+}
+
+/* A try was not the last one. True: it lets others run first. */
+static bool is_to_yield(struct weft__fdslot *slot, uint64_t seen, uint64_t bits, ssize_t got,
+                        weft_cx *cx)
+{
+    if (bits) weft__fdslot_clear(slot, seen, bits);
+    return got > 0 && !weft__leaf_may(cx);
+}
+
+/* By the table, from whatever state: what the other two leave to it. */
+#define BY_TABLE(name, which, how, done_at)                                                        \
     static __attribute__((noinline)) POLL_AS(name##_by_table, weft_##name, which, ONE_BUFFER(f),   \
-                                             1, how, moved)                                        \
+                                             1, how, done_at)
+
+/* A try. `all`: it goes on until everything has moved. `moved`: so much has, by tries before; `none`, which is not used, of what is over with the first. */
+#define TRY_ONE(name, direction, all, moved, call)                                                 \
+    static __attribute__((noinline)) weft_poll name##_goes_on(                                     \
+        struct weft_##name *f, uint64_t seen, uint64_t bits, ssize_t got, weft_cx *cx)             \
+    {                                                                                              \
+        f->weft__at = WEFT__LEAF_WAITS;                                                            \
+        if (is_to_yield(weft__fdstream_slot(f->stream), seen, bits, got, cx)) return WEFT_PENDING; \
+        return name##_by_table(f, cx);                                                             \
+    }                                                                                              \
+    static WEFT__JUMPS_BACK weft_poll name##_tries(struct weft_##name *f, weft_cx *cx)             \
+    {                                                                                              \
+        struct weft__fdslot *slot = weft__fdstream_slot(f->stream);                                \
+        size_t none __attribute__((unused)) = 0;                                                   \
+        uint64_t word = weft__fdslot_look(slot);                                                   \
+        if (!weft__direct_may(word, WEFT__SIDE_##direction)) return name##_by_table(f, cx);        \
+        size_t bytes = f->len - (moved);                                                           \
+        ssize_t got = call(slot->fd, (char *)(uintptr_t)f->buf + (moved), bytes);                  \
+        uint64_t bits = weft__take_lesson(word, WEFT__SIDE_##direction, got, (size_t)got < bytes); \
+        bool over = got != -EAGAIN && (!(all) || got <= 0 || (size_t)got == bytes);                \
+        if ((all) && got > 0) (moved) += (size_t)got;                                              \
+        if (__builtin_expect(!over, 0)) return name##_goes_on(f, word, bits, got, cx);             \
+        f->ret = (all) && got >= 0 ? (ssize_t)(moved) : got;                                       \
+        f->weft__at = 0;                                                                           \
+        weft__op_of(&f->weft__io)->as = 0;                                                         \
+        return weft__direct_leaves(slot, as_##direction, word, bits);                              \
+    }
+
+enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
+
+/* A length of 0, which no call is made for, and one that is too long are the table's, too. */
+#define POLL_ONE(name, direction)                                                                  \
     weft_poll weft_##name##_poll(void *frame, weft_cx *cx)                                         \
     {                                                                                              \
         struct weft_##name *f = frame;                                                             \
-        if (f->stream && weft__fdstream_is_direct(f->stream) && is_buffer(f->buf, f->len))         \
-            return weft__direct_##name(f, cx);                                                     \
+        if (!f->stream || !f->buf || f->len - 1 >= SSIZE_MAX) return name##_by_table(f, cx);       \
+        if (!weft__fdstream_is_direct(f->stream)) return name##_by_table(f, cx);                   \
+        switch (weft__direct_opens(weft__fdstream_slot(f->stream), weft__op_of(&f->weft__io),      \
+                                   as_##direction, WEFT__SIDE_##direction, cx)) {                  \
+        case WEFT__DIRECT_TRIES:                                                                   \
+            return name##_tries(f, cx);                                                            \
+        case WEFT__DIRECT_WAITS:                                                                   \
+            f->weft__at = WEFT__LEAF_WAITS;                                                        \
+            return WEFT_PENDING;                                                                   \
+        case WEFT__DIRECT_ELSE:                                                                    \
+            break;                                                                                 \
+        }                                                                                          \
         return name##_by_table(f, cx);                                                             \
     }
 
-POLL_ONE(read, poll_read, 0, NULL)
+static inline ssize_t recv_one(int fd, void *into, size_t bytes)
+{
+    return weft__socket_recv_one(fd, into, bytes, 0);
+}
+
+BY_TABLE(read, poll_read, 0, NULL)
+TRY_ONE(read, READ, false, none, recv_one)
+POLL_ONE(read, READ)
+
+BY_TABLE(read_exact, poll_read, WEFT_IO_ALL, &f->done)
+TRY_ONE(read_exact, READ, true, f->done, recv_one)
+POLL_ONE(read_exact, READ)
+
+BY_TABLE(write, poll_write, 0, NULL)
+TRY_ONE(write, WRITE, false, none, weft__socket_send_one)
+POLL_ONE(write, WRITE)
+
+BY_TABLE(write_all, poll_write, WEFT_IO_ALL, &f->done)
+TRY_ONE(write_all, WRITE, true, f->done, weft__socket_send_one)
+POLL_ONE(write_all, WRITE)
+
+/* ---- the other polls ---- */
+
 POLL(weft_peek, poll_read, ONE_BUFFER(f), 1, WEFT_IO_PEEK, NULL)
 POLL(weft_readv, poll_read, f->iov, f->count, 0, NULL)
-POLL_ONE(read_exact, poll_read, WEFT_IO_ALL, &f->done)
-POLL_ONE(write, poll_write, 0, NULL)
 POLL(weft_writev, poll_write, f->iov, f->count, 0, NULL)
-POLL_ONE(write_all, poll_write, WEFT_IO_ALL, &f->done)
 POLL(weft_writev_all, poll_write, f->iov, f->count, WEFT_IO_ALL, &f->done)
 
 weft_poll weft_shutdown_poll(void *frame, weft_cx *cx)
