@@ -137,6 +137,13 @@ static inline weft_poll weft__op_ends(struct weft__fdslot *slot, struct weft__op
     return weft__op_settles(slot, op, op->as, NULL, ret, got);
 }
 
+/* The try was the program's own function, which forked, and this is the child: the slot is a copy, whose lock may be held by nobody. What the try brought counts. */
+static inline weft_poll weft__op_loses(struct weft__op *op, ssize_t *ret, ssize_t got)
+{
+    op->as = 0;
+    return weft__op_answers(ret, got == -EAGAIN ? -ECHILD : got);
+}
+
 static inline void weft__op_learns(struct weft__fdslot *slot, const struct weft__op_lesson *lesson)
 {
     if (lesson && lesson->bits) weft__fdslot_clear(slot, lesson->seen, lesson->bits);
@@ -154,6 +161,7 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
         if (word & kind->bits) {
             if (lesson) lesson->seen = word;
             ssize_t got = kind->tries(slot, arg);
+            if (weft__driver_is_lost(slot)) return weft__op_loses(op, ret, got);
             if (__builtin_expect(got == -EAGAIN, 0)) { /* not ready any more, unless something came since */
                 weft__op_learns(slot, lesson);
                 continue;

@@ -62,7 +62,7 @@ static ssize_t try_side(struct weft__fdslot *slot, struct trying *t, int for_wha
 {
     uint64_t seen = weft__fdslot_look(slot);
     ssize_t r = t->fn ? t->fn(slot->fd, t->arg) : look(slot, for_what);
-    if (r == -EAGAIN) weft__fdslot_clear(slot, seen, bits);
+    if (r == -EAGAIN && !weft__driver_is_lost(slot)) weft__fdslot_clear(slot, seen, bits);
     return r;
 }
 
