@@ -17,6 +17,7 @@
 #include "task/fiber.h"
 #include "task/frame.h"
 #include "task/lent.h"
+#include "task/linked.h"
 #include "task/orphan.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ static inline void weft__poll_left(struct weft__worker *w, struct weft_task *tas
 static inline void weft__poll_ready(struct weft__worker *w, struct weft_task *task)
 {
     weft__lent_check(weft__frame_of(task), task->site->frame_bytes, task);
+    weft__linked_check(task);
     if (__builtin_expect(w->task_hooks, 0)) weft__poll_tell_end(w, task);
     /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
     own_add_release(&w->counts.completed, 1);

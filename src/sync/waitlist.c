@@ -37,7 +37,7 @@ bool weft__waitlist_settle(struct weft__waitlist *list, struct weft__waiter *wai
 
     /* from `head`, or from the private one of a wake_all */
     if (word & WEFT__WAITER_QUEUED) weft__list_remove(&waiter->link);
-    store_relaxed(&waiter->word, 0); /* relaxed: the lock orders it */
+    weft__waiter_is_out(waiter);
     return word & WEFT__WAITER_TURN;
 }
 

@@ -59,6 +59,7 @@
 #include "limits.h"
 #include "sys/bias.h"
 #include "task/here.h"
+#include "task/linked.h"
 #include "task/waker.h"
 
 /* One waiter. Lives in the frame of the future or on the fiber's stack that waits, never on the
@@ -108,6 +109,23 @@ static inline void weft__waiter_init(struct weft__waiter *waiter)
     store_relaxed(&waiter->word, 0); /* relaxed: nobody else knows it yet */
 }
 
+/* Debug builds count a task's waiters that are not OUT (task/linked.h). Holds: the list's lock, or what take_granted says. */
+static inline void weft__waiter_uncount(const struct weft__waiter *waiter)
+{
+#if defined(WEFT_DEBUG)
+    uintptr_t word = load_relaxed(&waiter->word); /* relaxed: as above */
+    weft__linked_remove(weft__waker_task((struct weft_waker){word & ~WEFT__WAITER_BITS}));
+#else
+    (void)waiter;
+#endif
+}
+
+static inline void weft__waiter_is_out(struct weft__waiter *waiter)
+{
+    weft__waiter_uncount(waiter);
+    store_relaxed(&waiter->word, 0); /* relaxed: the lock orders it, or what take_granted says */
+}
+
 /* By the waiter, without the lock. True: it had a turn whose waker is through with it and with the
  * list, and is OUT. False: there may be a turn all the same, which the lock shows. */
 static inline bool weft__waiter_take_granted(struct weft__waiter *waiter)
@@ -115,7 +133,7 @@ static inline bool weft__waiter_take_granted(struct weft__waiter *waiter)
     /* relaxed, both: the mark was made before the push that brought this poll, whose order the
      * queues carry; a poll for another reason cannot see it */
     if (!(load_relaxed(&waiter->word) & WEFT__WAITER_GRANTED)) return false;
-    store_relaxed(&waiter->word, 0);
+    weft__waiter_is_out(waiter);
     return true;
 }
 
@@ -235,6 +253,8 @@ static inline void weft__waitlist_add_before(struct weft__waitlist *list, struct
 {
     weft_assert(!weft__waiter_queued(list, waiter));
     weft_assert(!weft__waker_is_none(waker));
+    weft__waiter_uncount(waiter); /* with the turn that it may have had */
+    weft__linked_add(weft__waker_task(waker));
     store_relaxed(&waiter->word, waker.word | WEFT__WAITER_QUEUED); /* relaxed: the lock orders it */
     weft__list_insert_before(at, &waiter->link);
 }
@@ -253,6 +273,7 @@ static inline void weft__waitlist_add_new_at(struct weft__waitlist *list, struct
 {
     weft__lock_assert_held(&list->lock);
     weft_dassert(!weft__waker_is_none(waker));
+    weft__linked_add(weft__waker_task(waker));
     store_relaxed(&waiter->word, waker.word | WEFT__WAITER_QUEUED); /* relaxed: the lock orders it */
     weft__list_insert_new_before(head, &waiter->link);
 }

@@ -8,6 +8,7 @@
 #include "sys/fork.h"
 #include "task/here.h"
 #include "task/lent.h"
+#include "task/linked.h"
 #include "task/name.h"
 
 #include <stdio.h>
@@ -26,6 +27,7 @@ void weft__orphan_here(void)
 
     weft__forks++;
     weft__lent_forget();
+    weft__linked_forget();
     here->entered = NULL;
     if (!here->worker) return;
     left_a_worker = true;
