@@ -108,13 +108,34 @@ TEST(semaphore_on_a_thread_without_a_runtime)
     weft_sem_done(NULL);
 }
 
+static void comes_out(uint32_t number)
+{
+    order[load_relaxed(&turn)] = number;
+    (void)fetch_add_relaxed(&turn, 1);
+}
+
 static int in_order(uint32_t number, int permits)
 {
     int r = weft_sem_acquire(&sem, (uint64_t)permits);
     if (r < 0) return r;
-    order[load_relaxed(&turn)] = number;
-    (void)fetch_add_relaxed(&turn, 1);
+    comes_out(number);
     return 0;
+}
+
+struct in_order_too {
+    WEFT_FRAME(int);
+    uint32_t number;
+    int permits;
+    struct weft_sem_acquire acquire;
+};
+static weft_async(in_order_too)
+{
+    weft_begin;
+    weft_await(f->acquire, weft_sem_acquire, &sem, (uint64_t)f->permits);
+    if (f->acquire.ret < 0) weft_return(f->acquire.ret);
+    comes_out(f->number);
+    weft_return(0);
+    weft_end;
 }
 
 static uint32_t waiting(void)
@@ -150,6 +171,47 @@ static void fifo(struct crew *crew)
 TEST(semaphore_first_come_first_served)
 {
     crew_each(fifo);
+}
+
+/* Two permits that are too few for those who wait are still there to be forgotten; nobody is woken by that, nor by what
+ * only makes up for it. Then each gets its three, in the order in which they came. A release has granted when it returns:
+ * who got nothing by then gets nothing from it. */
+static void forgets(struct crew *crew)
+{
+    (void)crew;
+    for (unsigned stackless_first = 0; stackless_first < 2; stackless_first++) {
+        weft_task *task[2];
+        begin(2);
+        for (uint32_t i = 0; i < 2; i++) {
+            task[i] =
+                i == stackless_first ? weft_go(in_order, i, 3) : weft_spawn(in_order_too, i, 3);
+            CREW_UNTIL(waiting() == i + 1);
+        }
+        ASSERT_EQ(weft_sem_forget(&sem, 5), 2);
+        ASSERT_EQ(weft_sem_permits(&sem), 0);
+        ASSERT_EQ(waiting(), 2);
+        weft_sem_release(&sem, 2);
+        ASSERT_EQ(waiting(), 2);
+        ASSERT_EQ(weft_sem_permits(&sem), 2);
+        weft_sem_release(&sem, 1);
+        ASSERT_EQ(waiting(), 1);
+        CREW_UNTIL(load_relaxed(&turn) == 1);
+        weft_sem_release(&sem, 3);
+        ASSERT_EQ(waiting(), 0);
+        for (uint32_t i = 0; i < 2; i++) {
+            int r = 1;
+            ASSERT_OK(weft_join(task[i], &r));
+            ASSERT_OK(r);
+            ASSERT_EQ(order[i], i);
+        }
+        ASSERT_EQ(weft_sem_permits(&sem), 0);
+        weft_sem_done(&sem);
+    }
+}
+
+TEST(semaphore_forget_beside_a_waiter)
+{
+    crew_each(forgets);
 }
 
 static weft_task *start_holder(void *of, uint32_t i, bool stackless)
