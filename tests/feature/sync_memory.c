@@ -4,38 +4,9 @@
  * not that of a stackless task, and not that of a plain thread which has waited before; nor does a call that need not wait. On every
  * shape of runtime, on a clock that stands, so that whoever is fed does wait.
  */
-#include "crew.h"
-#include "still.h"
-#include "test.h"
-
-#include <stdlib.h>
-#include <string.h>
 #include <weft/weft.h>
 
-/* ---- an allocator that counts ---- */
-
-static _Atomic uint64_t allocs; /* relaxed everywhere: a count, read when nothing moves it */
-static _Thread_local bool
-    stands_by; /* the test's thread, which joins when it gets to it: not counted */
-
-static void *count_alloc(void *ctx, size_t bytes, size_t align)
-{
-    void *memory = NULL;
-    (void)ctx;
-    if (!stands_by) fetch_add_relaxed(&allocs, 1);
-    return posix_memalign(&memory, align, bytes) == 0 ? memory : NULL;
-}
-
-static void count_free(void *ctx, void *memory, size_t bytes)
-{
-    (void)ctx;
-    (void)bytes;
-    free(memory);
-}
-
-static const weft_allocator counted = {.alloc = count_alloc, .free = count_free};
-
-/* ---- waits: how each is armed and called, what is given back behind it, what keeps it waiting, what lets it go ---- */
+/* ---- waits ---- */
 
 typedef WEFT_CHAN(int) int_chan;
 typedef WEFT_BROADCAST(int) int_cast;
@@ -77,6 +48,7 @@ struct frames {
     int got;
     void *made;
 };
+#include "frugal.h"
 
 static void nothing(void)
 {
@@ -314,18 +286,6 @@ static void see_feed(void)
     ASSERT_OK(weft_watch_set(watch, &one));
 }
 
-enum free { NEVER, UNLESS_BLOCKED, WHEN_FED };
-
-struct row {
-    const char *name;
-    weft_future (*arm)(struct frames *w);
-    int (*call)(void);
-    void (*after)(void); /* by who has waited: gives back what it got */
-    void (*block)(void); /* by another: now it has to wait */
-    void (*feed)(void);  /* by the same: now it has not */
-    enum free is_free;   /* when it need not wait */
-};
-
 static const struct row rows[] = {
     {"lock", lock_arm, lock_call, unlock, lock_block, unlock, UNLESS_BLOCKED},
     {"cond", cond_arm, cond_call, unlock, nothing, cond_feed, NEVER},
@@ -345,86 +305,7 @@ static const struct row rows[] = {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* ---- who waits, of each kind ---- */
-
-enum { WARM_UP = 4, ROUNDS = 20 };
-
-static weft_sem turn;      /* a round begins */
-static _Atomic int served; /* relaxed: one at a time, a sleep apart */
-
-static int waits(const struct row *row)
-{
-    for (int i = 0; i < ROUNDS; i++) {
-        ASSERT_OK(weft_sem_acquire(&turn, 1));
-        ASSERT_GE(row->call(), 0);
-        row->after();
-        fetch_add_relaxed(&served, 1);
-    }
-    return 0;
-}
-
-struct armed {
-    WEFT_FRAME(int);
-    weft_future of;
-};
-static weft_poll armed_poll(void *frame, weft_cx *cx)
-{
-    struct armed *f = frame;
-    if (f->of.poll(f->of.frame, cx) == WEFT_PENDING) return WEFT_PENDING;
-    memcpy(&f->ret, (char *)f->of.frame + f->of.ret_at, sizeof(f->ret)); /* each is an int */
-    return WEFT_READY;
-}
-
-struct waits_stackless {
-    WEFT_FRAME(int);
-    const struct row *row;
-    int i;
-    struct frames frames;
-    struct weft_sem_acquire turn;
-    struct armed armed;
-};
-static weft_async(waits_stackless)
-{
-    weft_begin;
-    for (f->i = 0; f->i < ROUNDS; f->i++) {
-        weft_await(f->turn, weft_sem_acquire, &turn, 1);
-        weft_await(f->armed, armed, f->row->arm(&f->frames));
-        ASSERT_GE(f->armed.ret, 0);
-        f->row->after();
-        fetch_add_relaxed(&served, 1);
-    }
-    weft_return(0);
-    weft_end;
-}
-
-static int waits_on_a_thread(const struct row *row)
-{
-    return weft_blocking(waits, row);
-}
-
-struct kind {
-    const char *name;
-    weft_task *(*start)(const struct row *row);
-};
-
-static weft_task *start_fiber(const struct row *row)
-{
-    return weft_go(waits, row);
-}
-static weft_task *start_stackless(const struct row *row)
-{
-    return weft_spawn(waits_stackless, row);
-}
-static weft_task *start_thread(const struct row *row)
-{
-    return weft_go(waits_on_a_thread, row);
-}
-
-static const struct kind fiber = {"fiber", start_fiber};
-static const struct kind stackless = {"stackless task", start_stackless};
-static const struct kind thread = {"thread", start_thread};
-
-/* ---- the rounds ---- */
+/* ---- who waits ---- */
 
 static void objects_new(void)
 {
@@ -432,7 +313,6 @@ static void objects_new(void)
     weft_cond_init(&cond);
     weft_rwlock_init(&rwlock);
     weft_sem_init(&sem, 0);
-    weft_sem_init(&turn, 0);
     weft_notify_init(&notify);
     weft_event_init(&event);
     weft_wg_init(&wg, 0);
@@ -453,46 +333,10 @@ static void objects_done(void)
     weft_wg_done(&wg);
     weft_event_done(&event);
     weft_notify_done(&notify);
-    weft_sem_done(&turn);
     weft_sem_done(&sem);
     weft_rwlock_done(&rwlock);
     weft_cond_done(&cond);
     weft_mutex_done(&mutex);
-}
-
-static void expect_since(uint64_t most, uint64_t before, const struct row *row, const char *what)
-{
-    uint64_t more = load_relaxed(&allocs) - before; /* relaxed: as above */
-    if (more > most) ck_abort_msg("%s on a %s: %d allocations", row->name, what, (int)more);
-}
-
-/* A sleep is over when all others wait. */
-static void one_round(const struct row *row, int i)
-{
-    row->block();
-    weft_sem_release(&turn, 1);
-    ASSERT_OK(weft_sleep(weft_ms(1)));
-    ASSERT_EQ(load_relaxed(&served), i); /* relaxed: as above; it waits */
-    row->feed();
-    ASSERT_OK(weft_sleep(weft_ms(1)));
-    ASSERT_EQ(load_relaxed(&served), i + 1);
-}
-
-static void rounds_of(const struct row *row, const struct kind *kind)
-{
-    uint64_t before = 0;
-    int r = 1;
-
-    store_relaxed(&served, 0);
-    weft_task *task = kind->start(row);
-    for (int i = 0; i < ROUNDS; i++) {
-        if (i == WARM_UP) before = load_relaxed(&allocs);
-        one_round(row, i);
-    }
-    /* Who wakes a thread may be held up between its two last steps, and has that one's waker then while it waits again: it makes another. Not each time. */
-    expect_since(kind == &thread, before, row, kind->name);
-    ASSERT_OK(weft_join(task, &r));
-    ASSERT_OK(r);
 }
 
 static void all_rows_of(const struct kind *kind)
@@ -501,13 +345,6 @@ static void all_rows_of(const struct kind *kind)
     for (int i = 0; i < ROWS; i++)
         rounds_of(&rows[i], kind);
     objects_done();
-}
-
-static void each_counted(int (*body)(void))
-{
-    ASSERT_OK(weft_set_allocator(&counted));
-    stands_by = true;
-    each_paused(body);
 }
 
 static int of_tasks(void)
@@ -535,20 +372,6 @@ TEST(sync_memory_of_a_thread_that_waits)
 }
 
 /* ---- who need not wait ---- */
-
-static void calls(const struct row *row, const char *where)
-{
-    uint64_t before = 0;
-
-    if (row->is_free == WHEN_FED) row->block();
-    for (int i = 0; i < ROUNDS; i++) {
-        if (i == WARM_UP) before = load_relaxed(&allocs);
-        if (row->is_free == WHEN_FED) row->feed();
-        ASSERT_GE(row->call(), 0);
-        row->after();
-    }
-    expect_since(0, before, row, where);
-}
 
 static void all_calls(const char *where)
 {
