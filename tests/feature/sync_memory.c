@@ -4,6 +4,7 @@
  * not that of a stackless task, and not that of a plain thread which has waited before; nor does a call that need not wait. On every
  * shape of runtime, on a clock that stands, so that whoever is fed does wait.
  */
+#include <errno.h>
 #include <weft/weft.h>
 
 /* ---- waits ---- */
@@ -22,6 +23,8 @@ static weft_barrier barrier;
 static weft_once once;
 static weft_cell cell;
 static int_chan *chan; /* of one place */
+static int_chan *pair; /* of two */
+static int_chan *meet; /* of none */
 static int_cast *cast;
 static int_cast *watch;
 static weft_cursor at; /* of the one who listens */
@@ -42,10 +45,15 @@ struct frames {
         struct weft_cell_enter cell;
         struct weft_send send;
         struct weft_recv recv;
+        struct weft_recv_many many;
+        struct weft_reserve reserve;
+        struct weft_reserve_many places;
+        struct weft_chan_closed closed;
         struct weft_broadcast_recv hear;
         struct weft_watch_changed see;
     };
     int got;
+    int gots[4];
     void *made;
 };
 #include "frugal.h"
@@ -250,6 +258,102 @@ static int recv_call(void)
     return weft_recv(chan, &got);
 }
 
+static weft_future reserve_arm(struct frames *w)
+{
+    return weft_arm(w->reserve, weft_reserve, chan);
+}
+static int reserve_call(void)
+{
+    return weft_reserve(chan);
+}
+static void permit_drop(void)
+{
+    ASSERT_OK(weft_permit_drop(chan));
+}
+
+/* Both places at once, of which one has a message in it. */
+static weft_future places_arm(struct frames *w)
+{
+    return weft_arm(w->places, weft_reserve_many, pair, 2);
+}
+static int places_call(void)
+{
+    return weft_reserve_many(pair, 2);
+}
+static void places_drop(void)
+{
+    ASSERT_OK(weft_permit_drop(pair));
+    ASSERT_OK(weft_permit_drop(pair));
+}
+static void pair_fill(void)
+{
+    ASSERT_OK(weft_try_send(pair, &one));
+}
+static void pair_drain(void)
+{
+    int got;
+    ASSERT_EQ(weft_try_recv(pair, &got), 1);
+}
+static weft_future many_arm(struct frames *w)
+{
+    return weft_arm(w->many, weft_recv_many, weft_on(pair, w->gots), 4);
+}
+static int many_call(void)
+{
+    int gots[4];
+    return (int)weft_recv_many(pair, gots, 4);
+}
+
+/* At a channel without places the two sides meet: who feeds is the other one. */
+static weft_future offer_arm(struct frames *w)
+{
+    return weft_arm(w->send, weft_send, weft_on(meet, &one));
+}
+static int offer_call(void)
+{
+    return weft_send(meet, &one);
+}
+static void offer_feed(void)
+{
+    int got;
+    ASSERT_EQ(weft_recv(meet, &got), 1);
+}
+static weft_future fetch_arm(struct frames *w)
+{
+    return weft_arm(w->recv, weft_recv, weft_on(meet, &w->got));
+}
+static int fetch_call(void)
+{
+    int got;
+    return weft_recv(meet, &got);
+}
+static void fetch_feed(void)
+{
+    ASSERT_OK(weft_send(meet, &one));
+}
+
+/* A channel ends once: a round has its own. They are made before, so that none is counted. */
+static int_chan *ending[ROUNDS];
+static int ending_now;
+
+static weft_future end_arm(struct frames *w)
+{
+    return weft_arm(w->closed, weft_chan_closed, ending[ending_now]);
+}
+static int end_call(void)
+{
+    return weft_chan_closed(ending[ending_now]);
+}
+static void end_block(void)
+{
+    ending_now++;
+}
+static void end_feed(void)
+{
+    int r = weft_chan_close(ending[ending_now]);
+    ASSERT(r == 0 || r == -EALREADY);
+}
+
 static weft_future hear_arm(struct frames *w)
 {
     return weft_arm(w->hear, weft_broadcast_recv, cast, &at, &w->got);
@@ -300,6 +404,12 @@ static const struct row rows[] = {
     {"cell", cell_arm, cell_call, cell_leave, cell_block, cell_leave, UNLESS_BLOCKED},
     {"send", send_arm, send_call, chan_drain, chan_fill, chan_drain, UNLESS_BLOCKED},
     {"receive", recv_arm, recv_call, nothing, nothing, chan_fill, WHEN_FED},
+    {"reserve", reserve_arm, reserve_call, permit_drop, chan_fill, chan_drain, UNLESS_BLOCKED},
+    {"reserve two", places_arm, places_call, places_drop, pair_fill, pair_drain, UNLESS_BLOCKED},
+    {"receive many", many_arm, many_call, nothing, nothing, pair_fill, WHEN_FED},
+    {"send at capacity 0", offer_arm, offer_call, nothing, nothing, offer_feed, NEVER},
+    {"receive at capacity 0", fetch_arm, fetch_call, nothing, nothing, fetch_feed, NEVER},
+    {"end of a channel", end_arm, end_call, nothing, end_block, end_feed, WHEN_FED},
     {"broadcast", hear_arm, hear_call, nothing, hear_block, hear_feed, WHEN_FED},
     {"watch", see_arm, see_call, nothing, see_block, see_feed, WHEN_FED},
 };
@@ -320,6 +430,11 @@ static void objects_new(void)
     once = (weft_once)WEFT_ONCE_INIT;
     cell = (weft_cell)WEFT_CELL_INIT;
     ASSERT_OK(weft_chan_new(1, &chan));
+    ASSERT_OK(weft_chan_new(2, &pair));
+    ASSERT_OK(weft_chan_new(0, &meet));
+    for (int i = 0; i < ROUNDS; i++)
+        ASSERT_OK(weft_chan_new(1, &ending[i]));
+    ending_now = -1;
     ASSERT_OK(weft_broadcast_new(2, &cast));
     ASSERT_OK(weft_watch_new(&one, &watch));
 }
@@ -328,6 +443,10 @@ static void objects_done(void)
 {
     weft_watch_free(watch);
     weft_broadcast_free(cast);
+    for (int i = 0; i < ROUNDS; i++)
+        weft_chan_free(ending[i]);
+    weft_chan_free(meet);
+    weft_chan_free(pair);
     weft_chan_free(chan);
     weft_barrier_done(&barrier);
     weft_wg_done(&wg);

@@ -16,7 +16,6 @@
 #include "test.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <weft/weft.h>
 
 /* ---- an allocator that counts ---- */
@@ -74,6 +73,13 @@ static int waits(const struct row *row)
     return 0;
 }
 
+/* An int, or a count. */
+static int answer_of(const weft_future *of)
+{
+    const void *ret = (const char *)of->frame + of->ret_at;
+    return of->ret_bytes == sizeof(int) ? *(const int *)ret : (int)*(const ssize_t *)ret;
+}
+
 struct armed {
     WEFT_FRAME(int);
     weft_future of;
@@ -82,7 +88,7 @@ static weft_poll armed_poll(void *frame, weft_cx *cx)
 {
     struct armed *f = frame;
     if (f->of.poll(f->of.frame, cx) == WEFT_PENDING) return WEFT_PENDING;
-    memcpy(&f->ret, (char *)f->of.frame + f->of.ret_at, sizeof(f->ret)); /* each is an int */
+    f->ret = answer_of(&f->of);
     return WEFT_READY;
 }
 
