@@ -34,8 +34,13 @@ run 2 "$dev" nonsense
 one_line_with './dev help'
 
 run 0 "$dev" help
-for command in demo test release asan tsan model valgrind callgrind bench format lint clean help; do
+for command in demo test release asan tsan model valgrind repeat callgrind bench format lint clean help; do
     grep -q "^  $command" "$work/out" || complain "help does not tell about $command"
+done
+
+for often in '' 0 many; do
+    run 1 "$dev" repeat $often
+    one_line_with 'how often'
 done
 
 # A system with a shell and little else, without apt-get: what to install is named.
