@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Once, proven: it is done by one at a time and once in all, those who wait see it or try themselves, whoever is cancelled or
- * fails meanwhile.
+ * fails meanwhile. And the cell over it: who finds its value without the lock sees what was made.
  */
 #include "sync/once.c"
 #include "holder.h"
 
 static weft_once *the_once;
-static int made;
+static weft_cell *cell;
+static int made; /* the cell's value is its address */
 static unsigned fails; /* so many times it fails */
 
 weft_time weft_now(void)
@@ -15,7 +16,7 @@ weft_time weft_now(void)
     return 0;
 }
 
-enum { HONEST, SWALLOWS_ITS_TURN, FAILS_IN_SILENCE };
+enum { HONEST, SWALLOWS_ITS_TURN, FAILS_IN_SILENCE, VALUE_BEHIND_THE_MARK };
 
 static void leaves(bool done)
 {
@@ -120,12 +121,61 @@ static void cancel(void)
     model_assert(plain_read(&made) == 1);
 }
 
+/* ---- the cell ---- */
+
+static void cell_leave(void)
+{
+    if (model_mutant == VALUE_BEHIND_THE_MARK) {
+        model_assert(weft_once_leave(&cell->weft__once, true) == 0);
+        cell->weft__value = &made;
+    } else {
+        model_assert(weft_cell_leave(cell, &made) == 0);
+    }
+}
+
+static weft_poll makes_it(struct actor *actor, weft_cx *cx)
+{
+    struct weft_cell_enter *f = (void *)actor->frame;
+    f->cell = cell;
+    model_assert(weft_cell_enter_poll(f, cx) == WEFT_READY);
+    model_assert(f->ret == 1); /* nobody else enters */
+    plain_write(&made, 1);
+    cell_leave();
+    return WEFT_READY;
+}
+
+/* Without the lock. Who has seen the mark sees the value, and what was made before. */
+static void looks(void *arg)
+{
+    (void)arg;
+    bool done = weft_once_is_done(&cell->weft__once);
+    const int *value = weft_cell_get(cell);
+    if (done) model_assert(value);
+    if (value) model_assert(plain_read(value) == 1);
+}
+
+static void found_without_the_lock(void)
+{
+    actors_begin();
+    cell = model_alloc(sizeof(*cell));
+    plain_write(&made, 0);
+    actors[0] = actor_new(makes_it, 0);
+    model_thread(actor_begin, actors[0]);
+    model_thread(looks, NULL);
+    model_join();
+    model_assert(weft_cell_get(cell) == &made);
+    weft__leaf_done(&once_of(&cell->weft__once)->list, "", NULL);
+    model_free(cell);
+}
+
 static const struct model_case cases[] = {
     {.name = "once: two come", .run = two, .preemptions = 4, .weaken = true},
     {.name = "once: the first fails", .run = first_fails, .preemptions = 3},
     {.name = "once: it failed, a waiter is cancelled", .run = cancel, .preemptions = 4},
+    {.name = "cell: found without the lock", .run = found_without_the_lock, .unbounded = true, .weaken = true},
     {.name = "mutant: a cancelled turn is kept", .run = cancel, .preemptions = 4, .mutant = SWALLOWS_ITS_TURN, .must_fail = true},
     {.name = "mutant: a failure that wakes nobody", .run = first_fails, .mutant = FAILS_IN_SILENCE, .must_fail = true},
+    {.name = "mutant: the value is stored behind the mark", .run = found_without_the_lock, .unbounded = true, .mutant = VALUE_BEHIND_THE_MARK, .must_fail = true},
 };
 
 static const struct model_spare spare[] = {LEAF_SPARE, {NULL, NULL, NULL}};
