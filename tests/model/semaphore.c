@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The semaphore, proven: who takes a permit sees what was done with it; nobody is forgotten, none is lost or made, whoever
- * is cancelled meanwhile; nobody passes; and who got it may free it.
+ * is cancelled meanwhile, and whatever is forgotten; nobody passes; and who got it may free it.
  */
 #include "leaf.h"
 #include "sync/semaphore.c"
@@ -14,8 +14,15 @@ static bool reads;           /* it looks at what is guarded, and does not change
 static bool cancelled_frees; /* given up, it takes a permit if there is one, and frees the semaphore */
 static bool freed;
 static uint64_t wants[3];
+static uint64_t forgotten;
 
-enum { HONEST, KEEPS_WHAT_IT_WAS_GRANTED, LEAVES_WITHOUT_A_LOOK, PUTS_PAST_THE_LINE };
+enum {
+    HONEST,
+    KEEPS_WHAT_IT_WAS_GRANTED,
+    LEAVES_WITHOUT_A_LOOK,
+    PUTS_PAST_THE_LINE,
+    FORGETS_WITHOUT_A_LOOK, /* with waiters the word is the lock's */
+};
 
 /* One who wanted much leaves, and nobody looks at who is behind it. */
 static weft_poll leave_twin(struct weft_sem_acquire *f)
@@ -76,6 +83,7 @@ static void begin(unsigned count, uint64_t permits, uint32_t references_of_0)
     reads = false;
     cancelled_frees = false;
     freed = false;
+    forgotten = 0;
     for (unsigned i = 0; i < 3; i++)
         wants[i] = 1;
     for (unsigned i = 0; i < count; i++)
@@ -108,6 +116,22 @@ static void puts_and_writes(void *arg)
     (void)arg;
     plain_write(&guarded, plain_read(&guarded) + 1);
     weft_sem_release(sem, 1);
+}
+
+static uint64_t forget_twin(void)
+{
+    struct weft__sem *s = sem_of(sem);
+    uint64_t word = load_relaxed(&s->word);
+    do {
+        if (word / PERMIT == 0) return 0;
+    } while (!cas_relaxed(&s->word, &word, word - PERMIT));
+    return 1;
+}
+
+static void forgets_one(void *arg)
+{
+    (void)arg;
+    forgotten = model_mutant == FORGETS_WITHOUT_A_LOOK ? forget_twin() : weft_sem_forget(sem, 1);
 }
 
 /* ---- the cases ---- */
@@ -235,6 +259,21 @@ static void closed_against_put(void)
     end(2, 1);
 }
 
+/* One is there, one comes, one is forgotten, and somebody wants two: there are as many as came and were not forgotten. */
+static void forgotten_against_put(void)
+{
+    begin(1, 1, 0);
+    wants[0] = 2;
+    model_thread(actor_begin, actors[0]);
+    model_thread(puts_one, NULL);
+    model_thread(forgets_one, NULL);
+    model_join();
+    model_assert(weft_sem_permits(sem) + forgotten == 2);
+    uint64_t lacks = got == 0 ? forgotten : 0;
+    if (lacks > 0) weft_sem_release(sem, lacks);
+    end(1, 2 - forgotten + lacks);
+}
+
 static const struct model_case cases[] = {
     {.name = "semaphore: two take one permit", .run = two, .preemptions = 3, .weaken = true},
     {.name = "semaphore: two permits for one", .run = two_puts, .preemptions = 3, .weaken = true},
@@ -245,9 +284,11 @@ static const struct model_case cases[] = {
     {.name = "semaphore: the first is cancelled", .run = first_is_cancelled, .preemptions = 4},
     {.name = "semaphore: one who was granted is cancelled", .run = granted_is_cancelled, .preemptions = 4},
     {.name = "semaphore: closed, a permit, a newcomer", .run = closed_against_put, .preemptions = 3},
+    {.name = "semaphore: one is forgotten, one comes", .run = forgotten_against_put, .preemptions = 4},
     {.name = "mutant: a cancelled waiter keeps its permits", .run = granted_is_cancelled, .mutant = KEEPS_WHAT_IT_WAS_GRANTED, .must_fail = true},
     {.name = "mutant: it leaves without a look at the next", .run = granted_is_cancelled, .mutant = LEAVES_WITHOUT_A_LOOK, .must_fail = true},
     {.name = "mutant: a permit that does not look who waits", .run = two_puts, .mutant = PUTS_PAST_THE_LINE, .must_fail = true},
+    {.name = "mutant: forgotten without a look who waits", .run = forgotten_against_put, .mutant = FORGETS_WITHOUT_A_LOOK, .must_fail = true},
 };
 
 static const struct model_spare spare[] = {LEAF_SPARE, {NULL, NULL, NULL}};
