@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The condition variable over the real mutex, proven: a change that is made under the mutex is found by who waits for it; a
- * cancelled waiter passes its wake-up on, and comes back with the mutex.
+ * cancelled waiter passes its wake-up on, and comes back with the mutex; and one that wakes all wakes those who wait, whoever
+ * leaves or comes meanwhile.
  */
 #include "holder.h"
 #include "sync/mutex.c"
@@ -13,7 +14,12 @@ static weft_mutex mutex;
 static weft_cond changed;
 static int there; /* guarded by the mutex */
 
-enum { HONEST, SWALLOWS_ITS_WAKE_UP, UNLOCKS_BEFORE_IT_QUEUES };
+enum {
+    HONEST,
+    SWALLOWS_ITS_WAKE_UP,
+    UNLOCKS_BEFORE_IT_QUEUES,
+    KEEPS_ITS_PLACE, /* who wakes all knows the next one across the drop of the lock */
+};
 
 weft_time weft_now(void)
 {
@@ -35,6 +41,22 @@ static weft_poll wait_twin(struct weft_cond_wait *f, weft_cx *cx)
         return WEFT_PENDING;
     }
     return weft_cond_wait_poll(f, cx);
+}
+
+static void wake_all_twin(void)
+{
+    struct weft__waitlist *list = list_of(&changed);
+
+    weft__leaf_lock(list);
+    struct weft__link *it = list->head.next;
+    while (it != &list->head) {
+        struct weft__link *next = it->next;
+        weft__waitlist_unlock_wake(list, weft__container_of(it, struct weft__waiter, link),
+                                   &weft__sched);
+        weft__leaf_lock(list);
+        it = next;
+    }
+    weft__waitlist_unlock(list);
 }
 
 /* ---- the bodies ---- */
@@ -88,6 +110,22 @@ static weft_poll brings(struct actor *actor, weft_cx *cx)
     return WEFT_READY;
 }
 
+/* Enough for three. */
+static weft_poll brings_for_all(struct actor *actor, weft_cx *cx)
+{
+    struct weft_lock *f = (void *)actor->frame;
+    f->mutex = &mutex;
+    if (weft_lock_poll(f, cx) == WEFT_PENDING) return WEFT_PENDING;
+    plain_write(&there, plain_read(&there) + 3);
+    (void)weft_unlock(&mutex);
+    if (model_mutant == KEEPS_ITS_PLACE) {
+        wake_all_twin();
+    } else {
+        (void)weft_cond_wake_all(&changed);
+    }
+    return WEFT_READY;
+}
+
 static void begin(void)
 {
     actors_begin();
@@ -131,11 +169,50 @@ static void put_against_cancel(void)
     end();
 }
 
+/* Two wait, of whom the second may be cancelled, or one waits; and another may come: there is enough for all, and nobody waits in vain. */
+static void all_are_woken(bool cancel, bool newcomer)
+{
+    begin();
+    actors[0] = actor_new(takes, 0);
+    actors[1] = cancel ? actor_new(takes, 1) : NULL;
+    actors[2] = newcomer ? actor_new(takes, 0) : NULL;
+    actor_run(actors[0]);
+    if (cancel) actor_run(actors[1]);
+    model_thread(actor_begin, actor_new(brings_for_all, 0));
+    if (cancel) model_thread(actor_cancel, actors[1]);
+    if (newcomer) model_thread(actor_begin, actors[2]);
+    model_join();
+    model_assert(got >= (newcomer ? 2 : 1));
+    model_assert(got + given_up == (cancel && newcomer ? 3 : 2));
+    model_assert(plain_read(&there) == 3 - (int)got);
+    end();
+}
+
+static void all_against_cancel(void)
+{
+    all_are_woken(true, false);
+}
+
+static void all_against_newcomer(void)
+{
+    all_are_woken(false, true);
+}
+
+static void all_against_both(void)
+{
+    all_are_woken(true, true);
+}
+
 static const struct model_case cases[] = {
     {.name = "cond: a change against a wait", .run = put_against_wait, .preemptions = 3},
     {.name = "cond: a change against a cancel", .run = put_against_cancel, .preemptions = 2},
+    {.name = "cond: all are woken, one is cancelled", .run = all_against_cancel, .preemptions = 2},
+    {.name = "cond: all are woken, one comes", .run = all_against_newcomer, .preemptions = 2},
+    {.name = "cond: all are woken, one is cancelled, one comes", .run = all_against_both, .pct_depth = 4, .executions_max = 60000},
     {.name = "mutant: a cancelled waiter keeps its wake-up", .run = put_against_cancel, .preemptions = 2, .mutant = SWALLOWS_ITS_WAKE_UP, .must_fail = true},
     {.name = "mutant: unlocked before it is queued", .run = put_against_wait, .mutant = UNLOCKS_BEFORE_IT_QUEUES, .must_fail = true},
+    {.name = "mutant: one comes, and unlocks before it is queued", .run = all_against_newcomer, .preemptions = 2, .mutant = UNLOCKS_BEFORE_IT_QUEUES, .must_fail = true},
+    {.name = "mutant: who wakes all keeps its place in the queue", .run = all_against_cancel, .mutant = KEEPS_ITS_PLACE, .must_fail = true, .why = "use after free"},
 };
 
 int main(int argc, char **argv)
