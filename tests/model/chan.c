@@ -110,6 +110,37 @@ static void runs_of_receivers_are_taken_back(void)
     model_assert(last_value == 2);
 }
 
+/* A full ring, two who send into it, and one that takes all that is there, until it has so many. */
+static void many_are_received(unsigned sent_by_one, unsigned count)
+{
+    begin(WEFT_CHAN_BOUNDED, 2);
+    run(actor(true, 2, 1, 0));
+    model_thread(run_it, actor(true, sent_by_one, 3, 0));
+    model_thread(run_it, actor(true, 1, 5, 0));
+    model_thread(run_it, actor_of(RECEIVES_MANY, false, count, 0, 0));
+    model_join();
+    model_assert(ended == actor_count); /* so both have sent */
+    model_assert(arrived == count);
+    model_assert(arrived_as[1] == 1 && arrived_as[2] == 2);
+}
+
+static void all_are_received(void)
+{
+    many_are_received(2, 5);
+    model_assert(arrived_as[3] < arrived_as[4]); /* each sender's in its order */
+    run(actor(true, 2, 6, 0));                   /* both places are free */
+    model_assert(sent[7] == 1);
+    end();
+}
+
+static void both_places_are_given_back(void)
+{
+    many_are_received(1, 2);
+    run(actor_of(RECEIVES_MANY, false, 2, 0, 0));
+    model_assert(arrived == 4);
+    end();
+}
+
 static const struct model_case cases[] = {
     {.name = "chan: runs are taken back", .run = runs_are_taken_back, .preemptions = 3},
     {.name = "chan: also of who receives",
@@ -133,6 +164,18 @@ static const struct model_case cases[] = {
      .weaken = true},
     {.name = "chan: two senders, one place", .run = two_senders, .preemptions = 2},
     {.name = "chan: two receivers", .run = two_receivers, .preemptions = 2},
+    {.name = "chan: many are received, two send", .run = all_are_received, .preemptions = 2},
+    {.name = "chan: two are received at once, two wait",
+     .run = both_places_are_given_back,
+     .preemptions = 2},
+    {.name = "mutant: many are received, and no sender is told",
+     .run = all_are_received,
+     .mutant = MANY_ADMIT_NOBODY,
+     .must_fail = true},
+    {.name = "mutant: the same of two that wait",
+     .run = both_places_are_given_back,
+     .mutant = MANY_ADMIT_NOBODY,
+     .must_fail = true},
     {.name = "mutant: a receiver looks, lets go and queues",
      .run = capacity_1,
      .mutant = RECEIVER_QUEUES_LATE,

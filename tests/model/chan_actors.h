@@ -36,6 +36,7 @@ enum {
     SENDER_LEAVES_THE_RUN,
     CLOSE_TELLS_NO_WAITER,    /* who waits for the end is not told */
     HANDED_RECEIVER_SWALLOWS, /* a message left for it goes to nobody when it gives up */
+    MANY_ADMIT_NOBODY,        /* places are freed, and no sender is told */
 };
 
 /* ---- what the channel stands on ---- */
@@ -47,8 +48,9 @@ int weft_cx_cancelled(weft_cx *cx)
 
 /* ---- tasks ---- */
 
-/* Beside those who send and receive: one that waits for the end; one that reserves two places, uses one and drops the other. */
-enum trade { PLAIN, AWAITS_END, RESERVES };
+/* Beside those who send and receive: one that waits for the end; one that reserves two places, uses one and drops the other;
+ * one that receives up to two at a time. */
+enum trade { PLAIN, AWAITS_END, RESERVES, RECEIVES_MANY };
 
 struct actor {
     struct weft_task task;
@@ -57,9 +59,11 @@ struct actor {
     bool frees;     /* the channel, when it has received */
     unsigned left;  /* messages to send, or to receive at most */
     uint64_t value; /* the next one to send, or the last one that was received */
+    uint64_t many[2];
     union {
         struct weft_send tx;
         struct weft_recv rx;
+        struct weft_recv_many many;
         struct weft_chan_closed closed;
         struct weft_reserve_many reserve;
     } f;
@@ -71,6 +75,8 @@ static struct weft__chan *chan;
 static struct actor *actors[ACTORS];
 static unsigned actor_count;
 static unsigned sent[VALUES], received[VALUES]; /* by value */
+static unsigned arrived_as[VALUES];             /* of what is received by many: 1 is the first */
+static unsigned arrived;
 static unsigned ended;
 static unsigned last_answer[ACTORS]; /* 0 - it, for errors */
 static uint64_t last_value;
@@ -145,6 +151,17 @@ static weft_poll recv_admits_nobody(struct actor *a)
     return WEFT_READY;
 }
 
+static weft_poll recv_many_admits_nobody(struct actor *a, weft_cx *cx)
+{
+    if (a->f.many.weft__at) return weft_recv_many_poll(&a->f.many, cx);
+    weft__chan_lock_recv(chan);
+    uint64_t count = take_some(chan, a->f.many.into, a->f.many.max, &(struct spent){NULL});
+    weft__chan_unlock_recv(chan);
+    if (count == 0) return weft_recv_many_poll(&a->f.many, cx);
+    a->f.many.ret = (ssize_t)count;
+    return WEFT_READY;
+}
+
 /* It waits, and the other side's run is what it was before. */
 static weft_poll leaves_the_run(struct actor *a, weft_cx *cx)
 {
@@ -180,6 +197,8 @@ static void begin_operation(struct actor *a)
         a->f.closed = (struct weft_chan_closed){.chan = chan};
     } else if (a->trade == RESERVES) {
         a->f.reserve = (struct weft_reserve_many){.chan = chan, .count = 2};
+    } else if (a->trade == RECEIVES_MANY) {
+        a->f.many = (struct weft_recv_many){.chan = chan, .into = a->many, .max = 2};
     } else if (a->sends) {
         a->f.tx = (struct weft_send){.chan = chan, .msg = &a->value};
     } else {
@@ -192,6 +211,9 @@ static weft_poll poll_operation(struct actor *a, weft_cx *cx)
     bool waits = a->f.tx.weft__at;
     if (a->trade == AWAITS_END) return weft_chan_closed_poll(&a->f.closed, cx);
     if (a->trade == RESERVES) return weft_reserve_many_poll(&a->f.reserve, cx);
+    if (a->trade == RECEIVES_MANY && model_mutant == MANY_ADMIT_NOBODY)
+        return recv_many_admits_nobody(a, cx);
+    if (a->trade == RECEIVES_MANY) return weft_recv_many_poll(&a->f.many, cx);
     if (cx->why && waits && !a->sends && model_mutant == HANDED_RECEIVER_SWALLOWS)
         return give_up_alone(a, cx);
     if (cx->why && waits &&
@@ -217,8 +239,22 @@ static weft_poll poll_again(struct actor *a, weft_cx *cx)
 }
 
 /* True: go on with the next one. */
+static bool account_many(struct actor *a)
+{
+    ssize_t count = a->f.many.ret;
+
+    for (ssize_t i = 0; i < count; i++) {
+        received[a->many[i]]++;
+        arrived_as[a->many[i]] = ++arrived;
+    }
+    if (count > 0) a->left -= (unsigned)count;
+    return count > 0 && a->left > 0;
+}
+
+/* As above. */
 static bool account(struct actor *a, unsigned number)
 {
+    if (a->trade == RECEIVES_MANY) return account_many(a);
     int ret = a->f.tx.ret;
 
     last_answer[number] = (unsigned)-ret;
@@ -293,8 +329,8 @@ static void begin(enum weft_chan_kind kind, size_t capacity)
     model_assert(weft_chan_new_sized(kind, 8, capacity, &made) == 0);
     chan = weft__chan_of(made);
     for (unsigned i = 0; i < VALUES; i++)
-        sent[i] = received[i] = 0;
-    actor_count = ended = 0;
+        sent[i] = received[i] = arrived_as[i] = 0;
+    actor_count = ended = arrived = 0;
 }
 
 static struct actor *actor_of(enum trade trade, bool sends, unsigned count, uint64_t value,
