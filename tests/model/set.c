@@ -4,86 +4,18 @@
  * one the set, although the member's worker, and whoever spawned it, may be on their way out; a cancelled wait passes its turn on; and members that are
  * let go at their very end are waited for.
  */
-#include "leaf.h"
-
-#include "flow/member.c"
-#include "flow/set.c"
+#define CHILD_BEHIND sizeof(struct weft__member)
+#include "children.h"
 #include "flow/set_all.c"
 
 static struct weft__set *set;
-static unsigned freed; /* children */
-static bool frees;     /* who empties the set frees it */
+static bool frees; /* who empties the set frees it */
 
 enum { HONEST, ENDED_AT_THE_WAKE, LET_GO_AT_ITS_END, KEEPS_ITS_TURN, WATCHED_BEFORE_IT_IS_IN };
 
-/* ---- children: a task, a result, a member ---- */
-
-struct child {
-    struct weft_task task;
-    _Alignas(16) int result;
-    struct weft__member member;
-};
-static const struct weft_site site = {.frame_bytes = sizeof(struct child) - sizeof(struct weft_task)};
-static struct child *children[2];
-
-static void child_free(struct weft_task *task)
+static struct weft__member *child_member(struct child *child)
 {
-    weft__state_free(task);
-    model_free(task);
-    freed++;
-}
-
-void *weft__task_frame(weft_task *task)
-{
-    return task + 1;
-}
-
-weft_task *weft_ref(weft_task *task)
-{
-    return task; /* nobody asks for one */
-}
-
-int weft__spawn_refused(const weft_spawn_opts *opts)
-{
-    (void)opts;
-    return -ENOMEM;
-}
-
-int weft_detach(weft_task *task)
-{
-    if (ending_detach(task) == WEFT__STATE_FREE) child_free(task);
-    return 0;
-}
-
-/* It has ended: that is all that is asked for. */
-weft_poll weft_join_poll(void *frame, weft_cx *cx)
-{
-    struct weft_join *f = frame;
-    (void)cx;
-    model_assert(weft__state_is_complete(f->task));
-    model_assert(plain_read(&((struct child *)(void *)f->task)->result) == 1);
-    if (weft__state_unref(f->task) == WEFT__STATE_FREE) child_free(f->task);
-    f->ret = 0;
-    return WEFT_READY;
-}
-
-static struct child *child_new(void)
-{
-    struct child *child = model_alloc(sizeof(*child));
-    weft__state_init(&child->task, 1);
-    child->task.site = &site;
-    plain_write(&child->result, 0);
-    return child;
-}
-
-/* As its worker ends it. */
-static void child_ends(void *arg)
-{
-    struct child *child = arg;
-    plain_write(&child->result, 1);
-    struct weft__join_done done = ending_complete(&child->task);
-    weft__waker_push(done.joiner, &weft__sched);
-    if (done.free) child_free(&child->task);
+    return weft__behind_frame(&child->task, sizeof(struct weft__member));
 }
 
 /* ---- broken twins ---- */
@@ -107,13 +39,13 @@ static void adds(void *arg)
     if (model_mutant == ENDED_AT_THE_WAKE || model_mutant == WATCHED_BEFORE_IT_IS_IN) {
         struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
         bool early = model_mutant == WATCHED_BEFORE_IT_IS_IN;
-        weft__member_init(&child->member, &child->task, set,
+        weft__member_init(child_member(child), &child->task, set,
                           early ? &weft__set_member_ops : &early_ops);
-        if (early) weft__member_watch(&child->member);
+        if (early) weft__member_watch(child_member(child));
         weft__set_lock(set);
-        weft__set_enlist(set, &child->member, &chain);
+        weft__set_enlist(set, child_member(child), &chain);
         weft__waitlist_unlock_push(&set->list, &chain, &weft__sched);
-        if (!early) weft__member_watch(&child->member);
+        if (!early) weft__member_watch(child_member(child));
         return;
     }
     (void)weft__set_add((weft_set *)(void *)set, &child->task, NULL, NULL);
@@ -163,7 +95,7 @@ static weft_poll lets_go(struct actor *actor, weft_cx *cx)
     struct weft_set_detach *f = (void *)actor->frame;
     f->set = set;
     if (model_mutant == LET_GO_AT_ITS_END) {
-        (void)weft__member_let_go(&children[0]->member);
+        (void)weft__member_let_go(child_member(children[0]));
         (void)weft_detach(&children[0]->task);
         model_free(set);
         return WEFT_READY;
@@ -206,7 +138,7 @@ static void begin(unsigned count, size_t limit)
     memset((void *)set, 0, sizeof(weft_set));
     set->limit = limit;
     for (unsigned i = 0; i < count; i++) {
-        children[i] = child_new();
+        children[i] = child_new(1);
         (void)weft__set_try_reserve((weft_set *)(void *)set);
     }
 }
