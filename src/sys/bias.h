@@ -40,6 +40,7 @@
 #ifndef WEFT_SYS_BIAS_H
 #define WEFT_SYS_BIAS_H
 
+#include "base/assert.h"
 #include "sys/lock.h"
 
 #include <stddef.h>
@@ -75,7 +76,8 @@ typedef const void *_Atomic weft__bias_mark;
 static inline bool weft__bias_take_own(struct weft__lock *lock, uint8_t number,
                                        weft__bias_mark *mark)
 {
-    /* relaxed, both: take_back has a membarrier, which lies before this or behind it */
+    /* relaxed, all: our own; take_back has a membarrier, which lies before this or behind it */
+    weft_dassert(load_relaxed(mark) == NULL); /* nothing else is held at its place */
     store_relaxed(mark, lock);
     fence_light();
     if (__builtin_expect(load_relaxed(&lock->owner) == number, 1)) {
