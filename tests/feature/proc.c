@@ -245,6 +245,31 @@ TEST(proc_closed_leaves_nothing)
     each(closed);
 }
 
+/* Unless it is to be killed, one that was closed goes on: it answers, until its input ends. */
+static void goes_on(struct crew *crew)
+{
+    weft_proc *p;
+    weft_stream *in;
+    weft_stream *out;
+    char b = 0;
+    (void)crew;
+    ASSERT_OK(weft_proc_start(
+        &(weft_proc_opts){.argv = ARGV("cat"), .to_in = &in, .from_out = &out}, &p));
+    weft_proc_close(p);
+    ASSERT_EQ(weft_write(in, "x", 1), 1);
+    ASSERT_EQ(weft_read(out, &b, 1), 1);
+    ASSERT_EQ(b, 'x');
+    weft_close(in);
+    ASSERT_EQ(weft_read(out, &b, 1), 0);
+    weft_close(out);
+    no_children_soon();
+}
+
+TEST(proc_closed_goes_on_unless_it_is_to_be_killed)
+{
+    each(goes_on);
+}
+
 static int runs_for_ever(void)
 {
     weft_proc_output all;
