@@ -2,7 +2,7 @@
  *
  * Child processes: streams, ends, signals; everything at once without a deadlock; given up at any moment, and nothing is left behind.
  */
-#include "crew.h"
+#include "storm.h"
 #include "sys/probe.h"
 #include "test.h"
 
@@ -17,10 +17,15 @@
 #define SH(text)  ARGV("sh", "-c", text)
 
 /* Not where there is no pidfd: a kernel before 5.3, Valgrind 3.19. */
-static void each(void (*body)(struct crew *crew))
+static void need_pidfd(void)
 {
     int r = weft__probe()->pidfd_open;
     if (r < 0) TEST_SKIP("pidfd_open: %d", r);
+}
+
+static void each(void (*body)(struct crew *crew))
+{
+    need_pidfd();
     crew_each(body);
 }
 
@@ -303,6 +308,75 @@ static void given_up(struct crew *crew)
 TEST(proc_given_up_leaves_nothing)
 {
     each(given_up);
+}
+
+/* One that ends when it is killed, and not before. */
+static weft_proc_opts for_ever(weft_stream **in, weft_stream **out)
+{
+    static const char *const argv[] = {"sleep", "1000", NULL};
+    return (weft_proc_opts){.argv = argv, .to_in = in, .from_out = out, .kill_on_close = true};
+}
+
+/* It runs, or nothing was given. */
+static int settles(int r, weft_proc *p, weft_stream *in, weft_stream *out)
+{
+    ASSERT_EQ(r == 0, p != NULL);
+    ASSERT_EQ(r == 0, in != NULL);
+    ASSERT_EQ(r == 0, out != NULL);
+    weft_close(in);
+    weft_close(out);
+    weft_proc_close(p);
+    return r;
+}
+
+static int starts_one(void)
+{
+    weft_proc *p = NULL;
+    weft_stream *in = NULL;
+    weft_stream *out = NULL;
+    weft_proc_opts opts = for_ever(&in, &out);
+    int r = weft_proc_start(&opts, &p);
+    return settles(r, p, in, out);
+}
+
+struct starting {
+    WEFT_FRAME(int);
+    weft_proc *p;
+    weft_stream *in;
+    weft_stream *out;
+    weft_proc_opts opts;
+    struct weft_proc_start start;
+};
+static weft_async(starting)
+{
+    weft_begin;
+    f->opts = for_ever(&f->in, &f->out);
+    weft_await(f->start, weft_proc_start, &f->opts, &f->p);
+    weft_return(settles(f->start.ret, f->p, f->in, f->out));
+    weft_end;
+}
+
+static weft_task *start_one(void *of, uint32_t i, bool stackless)
+{
+    (void)of, (void)i;
+    return stackless ? weft_spawn(starting) : weft_go(starts_one);
+}
+
+/* With few threads for its job, so that many a start is given up before that has begun, and many another behind it: whatever its answer, no child is left, and no
+ * descriptor, which the harness looks for. */
+TEST_WITH(proc_start_given_up_leaves_nothing, .timeout_s = 120)
+{
+    need_pidfd();
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        crew_start_with(&crew, &(weft_rt_opts){.workers = crew_sizes[i],
+                                               .seed = test_seed() | 1,
+                                               .blocking_threads = 2});
+        struct storm_sum sum = storm(start_one, NULL, (uint32_t)test_scaled(60), NULL);
+        ASSERT_EQ(sum.other, 0);
+        no_children_soon();
+        crew_stop(&crew);
+    }
 }
 
 static int waits(weft_proc *p)
