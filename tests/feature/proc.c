@@ -5,12 +5,15 @@
 #include "storm.h"
 #include "sys/probe.h"
 #include "test.h"
+#include "town.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <weft/weft.h>
 
 #define ARGV(...) ((const char *[]){__VA_ARGS__, NULL})
@@ -377,6 +380,95 @@ TEST_WITH(proc_start_given_up_leaves_nothing, .timeout_s = 120)
         no_children_soon();
         crew_stop(&crew);
     }
+}
+
+/* ---- what it has ---- */
+
+/* What this process was itself given by others would be there, too. */
+static void keep_to_ourselves(void)
+{
+    for (int fd = 3; fd < 1024; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* One of each kind, and what the runtime has for itself: its ring for files is there once one of them was used. */
+struct all_kinds {
+    struct town_gate gate;
+    weft_stream *streams[TOWN_KINDS][2];
+    weft_udp *udp;
+    weft_dgram *dgrams[2];
+    weft_signal *signal;
+    weft_file *files[2];
+    weft_stream *in;
+    int received;
+};
+
+static void all_open(struct all_kinds *all)
+{
+    weft_fds fds = {.fd = &all->received, .room = 1};
+    char b;
+    town_open(&all->gate);
+    for (int kind = 0; kind < TOWN_KINDS; kind++)
+        town_pair((enum town_kind)kind, all->streams[kind]);
+    ASSERT_OK(weft_udp_bind("127.0.0.1:0", &all->udp));
+    ASSERT_OK(weft_dgram_pair(&all->dgrams[0], &all->dgrams[1]));
+    ASSERT_OK(weft_signal_open(SIGUSR1, &all->signal));
+    ASSERT_OK(weft_file_temp(NULL, &all->files[0]));
+    ASSERT_EQ(weft_file_write(all->files[0], "x", 1, 0), 1);
+    ASSERT_OK(weft_file_open("/proc/self/exe", O_RDONLY, 0, &all->files[1]));
+    ASSERT_OK(weft_stdin(&all->in));
+    ASSERT_EQ(weft_unix_send_fds(all->streams[TOWN_UNIX][0], "x", 1, (int[]){0}, 1), 1);
+    ASSERT_EQ(weft_unix_recv_fds(all->streams[TOWN_UNIX][1], &b, 1, &fds), 1);
+    ASSERT_EQ(fds.count, 1);
+}
+
+static void all_close(struct all_kinds *all)
+{
+    weft_close(all->gate.listener);
+    for (int kind = 0; kind < TOWN_KINDS; kind++)
+        for (int i = 0; i < 2; i++)
+            weft_close(all->streams[kind][i]);
+    weft_close(all->udp);
+    weft_close(all->dgrams[0]);
+    weft_close(all->dgrams[1]);
+    weft_signal_close(all->signal);
+    weft_file_close(all->files[0]);
+    weft_file_close(all->files[1]);
+    weft_close(all->in);
+    ASSERT_OK(close(all->received));
+}
+
+/* Its three, and the folder that it reads: that is 3, if nothing else is open. */
+static int sees_three(void)
+{
+    weft_proc_output said;
+    ASSERT_OK(weft_proc_run(&(weft_proc_opts){.argv = ARGV("ls", "/proc/self/fd")}, "some", 4, 1000,
+                            &said));
+    ASSERT_STR(said.out, "0\n1\n2\n3\n");
+    weft_free(said.out);
+    weft_free(said.err);
+    return 0;
+}
+
+/* Several at once, so that the pipes of one are open while another starts. */
+static void sees_its_own(struct crew *crew)
+{
+    struct all_kinds all;
+    weft_task *task[4];
+    int r;
+    (void)crew;
+    all_open(&all);
+    for (int i = 0; i < 4; i++)
+        task[i] = weft_go(sees_three);
+    for (int i = 0; i < 4; i++)
+        ASSERT_OK(weft_join(task[i], &r));
+    all_close(&all);
+}
+
+TEST(proc_sees_nothing_but_its_three)
+{
+    keep_to_ourselves();
+    each(sees_its_own);
 }
 
 static int waits(weft_proc *p)
