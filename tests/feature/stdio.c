@@ -362,7 +362,7 @@ TEST(stdio_keeps_no_runtime_from_its_end)
     }
 }
 
-static _Atomic int told; /* what ended the writer; relaxed: read behind its end */
+static _Atomic int told; /* what ended the writer, or the reader; relaxed: read behind its end */
 
 static int writes_for_ever(weft_stream *s)
 {
@@ -433,6 +433,63 @@ TEST(stdio_of_a_terminal_that_stands_keeps_no_runtime_from_its_end)
             int master, slave;
             if (!terminal_pair(&master, &slave)) TEST_SKIP("no pseudo terminals here");
             stops_beside_a_writer(crew_sizes[i / 2], slave, shared, i % 2);
+            close(slave);
+            close(master);
+        }
+    }
+}
+
+static int reads_until_told(weft_stream *s)
+{
+    char b;
+    store_relaxed(&told, (int)weft_read(s, &b, 1));
+    weft_close(s);
+    return 0;
+}
+
+struct reading_until_told {
+    WEFT_FRAME(int);
+    weft_stream *s;
+    struct weft_read rd;
+    char b;
+};
+static weft_async(reading_until_told)
+{
+    weft_begin;
+    weft_await(f->rd, weft_read, f->s, &f->b, 1);
+    store_relaxed(&told, (int)f->rd.ret);
+    weft_close(f->s);
+    weft_return(0);
+    weft_end;
+}
+
+/* Its reader has looked, found nothing, and waits. */
+static void stops_beside_a_reader(int workers, int fd, bool shared, bool stackless)
+{
+    struct crew crew;
+    weft_stream *s;
+    crew_start(&crew, workers);
+    struct place place = place_take(0, fd);
+    int r = opens(shared ? PIPE_SHARED : PIPE, weft_stdin, &s);
+    place_back(place);
+    ASSERT_OK(r);
+    store_relaxed(&told, 0);
+    ASSERT_OK(weft_detach(stackless ? weft_spawn(reading_until_told, .s = s)
+                                    : weft_go(reads_until_told, s)));
+    CREW_UNTIL(slot_is_awaited(s, WEFT__SIDE_READ));
+    crew_stop(&crew);
+    ASSERT_EQ(load_relaxed(&told), -ECANCELED);
+    still_blocks(fd);
+}
+
+/* Nobody types anything there. */
+TEST(stdio_of_a_terminal_that_is_silent_keeps_no_runtime_from_its_end)
+{
+    for (size_t i = 0; i < 2 * CREW_SIZES; i++) {
+        for (int shared = 0; shared < 2; shared++) {
+            int master, slave;
+            if (!terminal_pair(&master, &slave)) TEST_SKIP("no pseudo terminals here");
+            stops_beside_a_reader(crew_sizes[i / 2], slave, shared, i % 2);
             close(slave);
             close(master);
         }
