@@ -248,15 +248,19 @@ TEST(uring_loses_no_request_when_the_queue_is_full)
 }
 
 #if defined(WEFT_FAULTS)
+/* What a submit is answered by a kernel that has taken nothing; the last: a signal came before it had. */
+static const int refusals[] = {-EAGAIN, -EBUSY, -ENOMEM, -EINTR};
+enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
+
 /* The kernel takes nothing for a while: what was wanted is asked for again. */
 TEST(uring_asks_again_when_the_kernel_takes_nothing)
 {
     weft_rt *rt = on_uring(2);
-    for (uint32_t nth = 1; nth < 12; nth++) {
+    for (uint32_t i = 0; i < 11 * REFUSALS; i++) {
         weft_stream *pair[2];
         int r = 0;
         town_pair(TOWN_TCP, pair);
-        weft__fault_arm(WEFT__FAULT_URING_ENTER, nth, 3, -EAGAIN);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1 + i / REFUSALS, 3, refusals[i % REFUSALS]);
         weft_task *reader = weft_go(reads_one, pair[1]);
         CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
         ASSERT_EQ(weft_write_all(pair[0], "w", 1), 1);
@@ -299,8 +303,6 @@ static void *outsider_reads_one(void *arg)
     return (void *)r;
 }
 
-static const int refusals[] = {-EAGAIN, -EBUSY, -ENOMEM};
-
 /* A thread outside asks for something, and takes it back, while the kernel takes nothing and who turns is asleep in the ring: he is told to come and hand it in. */
 TEST(uring_wakes_who_turns_for_what_the_kernel_did_not_take)
 {
@@ -314,7 +316,7 @@ TEST(uring_wakes_who_turns_for_what_the_kernel_did_not_take)
         char b;
         town_pair(TOWN_TCP, pair);
         CREW_UNTIL(load_relaxed(&port->slept_in)); /* relaxed, both: a look */
-        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 1 + i % 4, refusals[i % 3]);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 1 + i % 5, refusals[i % REFUSALS]);
         struct outsider o = {crew.rt, pair[1]};
         ASSERT_OK(pthread_create(&reader, NULL, outsider_reads_one, &o));
         CREW_UNTIL(asked_of(pair[1]) & WEFT__URING_FETCH);
@@ -322,7 +324,7 @@ TEST(uring_wakes_who_turns_for_what_the_kernel_did_not_take)
         ASSERT_OK(pthread_join(reader, &r));
         ASSERT_EQ((intptr_t)r, 'n');
         CREW_UNTIL(load_relaxed(&port->slept_in));
-        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 2 + i % 3, refusals[i % 3]);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 2 + i % 3, refusals[i % REFUSALS]);
         weft_close(pair[1]); /* while its request is in the kernel, which holds the file */
         ASSERT_EQ(weft_read(pair[0], &b, 1), 0);
         weft_close(pair[0]);
