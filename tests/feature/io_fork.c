@@ -193,8 +193,13 @@ static void nothing_is_opened(weft_rt *rt)
 {
     weft_net_opts opts = {.rt = rt};
     weft_udp_opts udp_opts = {.rt = rt};
+    weft_resolve_opts resolve_opts = {.rt = rt};
+    const char *argv[] = {"true", NULL};
     weft_listener *l;
     weft_udp *u;
+    weft_dgram *d;
+    weft_proc *p;
+    weft_addr_list *list;
     weft_stream *a, *b;
     CHILD_NEEDS(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l) == -ECHILD);
     CHILD_NEEDS(weft_udp_bind_with(&udp_opts, "127.0.0.1:0", &u) == -ECHILD);
@@ -202,6 +207,16 @@ static void nothing_is_opened(weft_rt *rt)
     CHILD_NEEDS(weft_tcp_connect("127.0.0.1:1", &a) == -ENXIO);
     CHILD_NEEDS(weft_unix_pair(&a, &b) == -ENXIO);
     CHILD_NEEDS(weft_pipe(&a, &b) == -ENXIO);
+    CHILD_NEEDS(weft_unix_connect("@weft-nobody", &a) == -ENXIO);
+    CHILD_NEEDS(weft_dgram_bind(NULL, &d) == -ENXIO);
+    CHILD_NEEDS(weft_packet_listen("@weft-nobody", &l) == -ENXIO);
+    CHILD_NEEDS(weft_fifo_open("/dev/null", O_RDONLY, &a) == -ENXIO);
+    CHILD_NEEDS(weft_stdin(&a) == -ENXIO);
+    CHILD_NEEDS(weft_proc_start(&(weft_proc_opts){.argv = argv}, &p) == -ENXIO);
+    if (!DEATH_CHILD_MAY_ALLOCATE) return; /* a query has memory of its own */
+    CHILD_NEEDS(weft_resolve("127.0.0.1", "1", &resolve_opts, &list) == 0); /* asks nobody */
+    weft_free(list);
+    CHILD_NEEDS(weft_resolve("localhost", "1", &resolve_opts, &list) == -ECHILD);
 }
 
 static void child_of(struct estate *e, weft_rt *rt)
