@@ -28,7 +28,7 @@ static void numbers_ask_nobody(struct crew *crew)
         {"fe80::1%1", "5", "[fe80::1%1]:5"},
     };
     weft_addr_list *list;
-    (void)crew;
+    weft_stats stats;
     names_reset();
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         ASSERT_OK(weft_resolve(numbers[i].host, numbers[i].service, NULL, &list));
@@ -41,6 +41,8 @@ static void numbers_ask_nobody(struct crew *crew)
     ASSERT_OK(weft_resolve("::1", "80", &six, &list));
     weft_free(list);
     ASSERT_EQ(load_relaxed(&names_asked), 0);
+    weft_rt_stats(crew->rt, &stats);
+    ASSERT_EQ(stats.blocking_jobs, 0);
 }
 
 TEST(resolve_numbers_ask_nobody)
