@@ -6,6 +6,12 @@
 #include "storm.h"
 #include "town.h"
 
+#if defined(WEFT_FAULTS)
+#define CALLS(kind) weft__fault_calls(WEFT__FAULT_##kind)
+#else
+#define CALLS(kind) UINT32_MAX /* not counted */
+#endif
+
 /* ---- into memory ---- */
 
 struct source {
@@ -196,6 +202,12 @@ static int64_t carries(weft_stream *from, weft_stream *to, int way)
     return n;
 }
 
+/* Between descriptors a splice goes through the kernel; where there is none it is a copy, and a copy always is. */
+static bool is_by_kernel(enum town_kind in, enum town_kind out, enum way way)
+{
+    return way == SPLICES && in != TOWN_MEMORY && out != TOWN_MEMORY;
+}
+
 /* From a pair into a pair, by every kind of stream. */
 static void carry(enum town_kind in, enum town_kind out, enum way way, bool stackless)
 {
@@ -213,6 +225,7 @@ static void carry(enum town_kind in, enum town_kind out, enum way way, bool stac
         b[0] = weft_buf_stream(buf[1]);
     }
     struct source s = {a[0], test_scaled(300000), pool_seed(1)};
+    uint32_t calls = CALLS(SPLICE);
     weft_task *pourer = weft_go(pours, &s);
     weft_task *carrier =
         stackless ? weft_spawn(carrying, a[1], b[0], way) : weft_go(carries, a[1], b[0], (int)way);
@@ -224,6 +237,7 @@ static void carry(enum town_kind in, enum town_kind out, enum way way, bool stac
     ASSERT_OK(r[1]);
     ASSERT_EQ(n, s.bytes);
     ASSERT_EQ(total, s.bytes);
+    if (calls != UINT32_MAX) ASSERT_EQ(CALLS(SPLICE) > calls, is_by_kernel(in, out, way));
     weft_close(a[1]);
     weft_close(b[1]);
 }
@@ -414,6 +428,14 @@ static weft_file *a_file(void)
     return file;
 }
 
+/* Is it in the system's memory? Not every file system says so: then it is read. */
+static bool is_at_hand(weft_file *file)
+{
+    char byte;
+    struct iovec one = {&byte, 1};
+    return preadv2(weft_file_fd(file), &one, 1, 0, RWF_NOWAIT) == 1;
+}
+
 static void send_part(weft_file *file, enum town_kind kind, int64_t offset, int64_t count,
                       uint64_t expected, bool stackless, bool buffer)
 {
@@ -444,11 +466,14 @@ static void from_a_file(struct crew *crew)
     (void)crew;
     for (int i = 0; i < 2 * TOWN_KINDS; i++) {
         enum town_kind kind = (enum town_kind)(i % TOWN_KINDS);
+        bool by_kernel = i < TOWN_KINDS && kind != TOWN_MEMORY && is_at_hand(file);
+        uint32_t calls = CALLS(SENDFILE);
         send_part(file, kind, 0, -1, FILE_BYTES, i % 2, i >= TOWN_KINDS);
         send_part(file, kind, 1000, 70000, 70000, i % 2, i >= TOWN_KINDS);
         send_part(file, kind, 199990, 70000, 10, i % 2, i >= TOWN_KINDS);
         send_part(file, kind, 5, 0, 0, i % 2, i >= TOWN_KINDS);
         send_part(file, kind, FILE_BYTES + 5, -1, 0, i % 2, i >= TOWN_KINDS);
+        if (calls != UINT32_MAX) ASSERT_EQ(CALLS(SENDFILE) > calls, by_kernel);
     }
     weft_file_close(file);
 }
