@@ -2,13 +2,19 @@
  *
  * io_uring, asked for and had, or not: where it is forbidden, missing or too old epoll takes its place, for all workers, and says why.
  */
+#include "base/err.h"
 #include "base/fault.h"
-#include "driver/uring.h"
 #include "death.h"
+#include "driver/uring.h"
 #include "on_uring.h"
 #include "town.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #if defined(WEFT_FAULTS)
 TEST(uring_that_is_denied_gives_way_and_says_why)
@@ -148,6 +154,74 @@ TEST(uring_that_is_denied_later_goes_on)
     stops(rt);
 }
 #endif
+
+/* ---- for real ---- */
+
+/* As a container's filter does it: from now on nobody here gets a ring. False: there are no filters. */
+static bool denies_rings(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static bool moves_a_byte(void)
+{
+    weft_stream *pair[2];
+    char b = 0;
+    if (weft_unix_pair(&pair[0], &pair[1]) < 0) return false;
+    bool moved = weft_write(pair[0], "x", 1) == 1 && weft_read(pair[1], &b, 1) == 1 && b == 'x';
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    return moved;
+}
+
+enum { RIGHT = 3, NO_FILTERS = 4, WRONG = 5 /* or above: the fact, in its order */ };
+
+/* What is asked for, by epoll; files know of it, too. */
+static void lives_without_rings(void *asked)
+{
+    const weft_driver *driver = asked;
+    const char *said = "io_uring does not work here: not permitted (EPERM)";
+    weft_rt_opts opts = {.workers = 2, .driver = *driver};
+    const char *why = NULL;
+    weft_rt *rt;
+    unsetenv("WEFT_DRIVER");
+    unsetenv("WEFT_FILES");
+    if (!denies_rings()) _exit(NO_FILTERS);
+    if (weft_rt_new(&opts, &rt) < 0) _exit(WRONG);
+    if (strcmp(weft_rt_driver(rt, &why), "epoll") != 0) _exit(WRONG + 1);
+    if (*driver == WEFT_DRIVER_IO_URING && (!why || strcmp(why, said) != 0)) _exit(WRONG + 2);
+    if (*driver == WEFT_DRIVER_AUTO && why) _exit(WRONG + 3);
+    if (weft_rt_files(rt) != -EPERM) _exit(WRONG + 4);
+    (void)weft_rt_enter(rt);
+    if (!moves_a_byte()) _exit(WRONG + 5);
+    (void)weft_rt_enter(NULL);
+    if (weft_rt_stop(rt, -1) < 0) _exit(WRONG + 6);
+    _exit(RIGHT);
+}
+
+/* Who has asked for it is told why he has another; who has not, nothing. */
+TEST(uring_that_is_denied_by_a_filter_gives_way)
+{
+    static weft_driver asked[] = {WEFT_DRIVER_IO_URING, WEFT_DRIVER_AUTO};
+    static const char *const said[] = {
+        "weft: io_uring does not work here: not permitted (EPERM); sockets go by epoll\n", ""};
+    int r = weft__driver_uring_probe();
+    if (r < 0) TEST_SKIP("io_uring does not work here anyway: %s", weft__err_name(r));
+    for (int i = 0; i < 2; i++) {
+        struct death d = death_of(lives_without_rings, &asked[i]);
+        if (d.code == NO_FILTERS) TEST_SKIP("no seccomp here");
+        ASSERT_EQ(d.code, RIGHT);
+        ASSERT_STR(d.said, said[i]);
+    }
+}
 
 static void asks_for_nonsense(void *arg)
 {
