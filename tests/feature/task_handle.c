@@ -2,6 +2,7 @@
  *
  * The handle of a task: joined, detached, shared, looked at; and where there is none.
  */
+#include "caller.h"
 #include "crew.h"
 #include "tasks.h"
 #include "test.h"
@@ -259,7 +260,7 @@ TEST(task_without_a_runtime_there_is_no_task)
     ASSERT_OK(weft_yield());
 }
 
-__attribute__((noinline)) static int helper_that_joins(void)
+CALLER static int helper_that_joins(void)
 {
     int got;
     weft_task *task = weft_spawn(answers_too, 1);
@@ -278,19 +279,26 @@ static weft_async(misled)
     weft_end;
 }
 
+enum { MISLED_AT = __LINE__ + 8 };
+
 static void join_inside_a_poll(void *unused)
 {
     struct crew crew;
     int got = 0;
     (void)unused;
     crew_start(&crew, 1);
-    if (weft_join(weft_spawn(misled), &got) < 0) _exit(3);
+    weft_task *task = weft_spawn(misled);
+    if (weft_join(task, &got) < 0) _exit(3);
     crew_stop(&crew);
     _exit(got == -EDEADLK ? 0 : 4);
 }
 
+/* Told with both places: where the task was spawned, and where in the helper the call is. */
 TEST(task_join_inside_a_poll_is_refused)
 {
+    char who[512];
     struct death d = death_of(join_inside_a_poll, NULL);
-    expect_refused_in_a_poll(&d, "'misled'");
+    (void)snprintf(who, sizeof(who), "task 'misled' (spawned at %s:%d) ", __FILE__, MISLED_AT);
+    expect_refused_in_a_poll(&d, who);
+    ASSERT(caller_is_told(d.said));
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "caller.h"
 #include "death.h"
 #include "task/fiber.h"
 #include "task/here.h"
@@ -280,7 +281,7 @@ static weft_poll never_polled(void *frame, weft_cx *cx)
 }
 
 /* A helper, three calls below a stackless poll. */
-static weft_poll calling_poll(void *frame, weft_cx *cx)
+CALLER static weft_poll calling_poll(void *frame, weft_cx *cx)
 {
     (void)cx;
     for (volatile int i = 0; i < 3; i++) /* one place that calls: not to be unrolled into three */
@@ -325,7 +326,7 @@ static unsigned lines_with(const char *text, const char *word)
     return count;
 }
 
-/* Debug builds abort at the first; others refuse each, and say so once for the place. */
+/* Debug builds abort at the first; others refuse each, and say so once for the place, which is the caller's own and not one of the frames below. */
 static void assert_refused(void (*body)(void *), const char *who)
 {
     int answer = 0;
@@ -333,6 +334,7 @@ static void assert_refused(void (*body)(void *), const char *who)
 
     ASSERT(strstr(d.said, who));
     ASSERT_EQ(lines_with(d.said, "waits inside a poll, called from "), 1);
+    ASSERT(caller_is_told(d.said));
 #if defined(WEFT_DEBUG)
     ASSERT_EQ(d.signal, SIGABRT);
 #else
