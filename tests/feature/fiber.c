@@ -2,6 +2,7 @@
  *
  * Fibers on real workers: many, on the move, and out of stack.
  */
+#include "base/fault.h"
 #include "crew.h"
 #include "death.h"
 #include "test.h"
@@ -180,18 +181,74 @@ TEST(fiber_moves_between_workers)
     move_once(4);
 }
 
+/* ---- errno ---------------------------------------------------------------------------------------------- */
+
+#define OURS 1234 /* no error of the kernel's */
+
+static int numbered(int number)
+{
+    return number;
+}
+
+struct needs_no_stack {
+    WEFT_FRAME(int);
+};
+static weft_async(needs_no_stack)
+{
+    weft_begin;
+    weft_return(1);
+    weft_end;
+}
+
+#if defined(WEFT_FAULTS)
+
+/* Until one fails: those before it had room in what was mapped before. */
+static void spawns_without_mappings(void)
+{
+    static weft_task *task[20000];
+    int count = 0;
+    weft__fault_arm(WEFT__FAULT_MMAP, 1, UINT32_MAX, -ENOMEM);
+    do {
+        errno = OURS;
+        task[count] = weft_spawn(needs_no_stack);
+        ASSERT_EQ(errno, OURS);
+    } while (task[count] && ++count < 20000);
+    weft__fault_reset();
+    ASSERT_LE(count, 19999);
+    while (count > 0)
+        ASSERT_OK(weft_detach(task[--count]));
+}
+
+#else
+
+static void spawns_without_mappings(void)
+{
+    ASSERT_OK(weft_detach(weft_spawn(needs_no_stack)));
+}
+
+#endif
+
 static int fails_with_its_answer(void)
 {
-    errno = 0;
     weft_task *none = NULL;
-    int r = weft_join(none, (int *)NULL);
-    return r == -ECHILD && errno == 0;
+    int64_t wide;
+    spawns_without_mappings();
+    weft_task *task = weft_go(numbered, 1);
+    errno = OURS;
+    ASSERT_NULL(weft_go_as((.stack_bytes = SIZE_MAX), numbered, 1));
+    ASSERT_EQ(weft_join(none, (int *)NULL), -ECHILD);
+    ASSERT_EQ(weft_join(task, &wide), -EINVAL);
+    ASSERT_EQ(weft_rt_turn(NULL, 0), -EINVAL);
+    ASSERT_EQ(weft_rt_new(NULL, NULL), -EINVAL);
+    ASSERT_EQ(errno, OURS);
+    return 1;
 }
 
 static void leaves_errno(struct crew *crew)
 {
     int got;
     (void)crew;
+    ASSERT_EQ(fails_with_its_answer(), 1); /* on a thread */
     ASSERT_OK(weft_join(weft_go(fails_with_its_answer), &got));
     ASSERT_EQ(got, 1);
 }
