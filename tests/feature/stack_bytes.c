@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fibers with a stack of the size they ask for.
+ * Fibers with a stack of the size they ask for, or of the one that their runtime was told.
  */
 #include "base/sanitize.h"
 #include "crew.h"
@@ -161,32 +161,64 @@ TEST(stack_bytes_absurd_sizes_are_refused)
     crew_each(absurd);
 }
 
+/* ---- the runtime's ---- */
+
+/* What a fiber has that asks for nothing: the variable's, else the program's, else 256 KiB. */
+struct told {
+    const char *variable; /* NULL: not there */
+    size_t option;
+    size_t own; /* what the task asks for; 0: nothing */
+    int kib;    /* to dig */
+};
+
+static void told_begin(struct crew *crew, int workers, const struct told *told)
+{
+    unsetenv("WEFT_STACK");
+    if (told->variable) setenv("WEFT_STACK", told->variable, 1);
+    weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .stack_bytes = told->option};
+    crew_start_with(crew, &opts);
+}
+
+/* Both fibers with a plain function and those with a frame. */
+static void digs_as_told(const struct told *told)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        int got;
+        told_begin(&crew, crew_sizes[i], told);
+        ASSERT_OK(
+            weft_join(weft_go_as((.stack_bytes = told->own), digs_and_waits, told->kib, 3), &got));
+        ASSERT_EQ(got, told->kib);
+        ASSERT_OK(weft_join(weft_spawn_as((.stack_bytes = told->own), deep, told->kib), &got));
+        ASSERT_EQ(got, told->kib);
+        crew_stop(&crew);
+    }
+}
+
+/* Each is deeper than what it overrules: that one would overflow. */
+TEST(stack_bytes_of_the_runtime)
+{
+    digs_as_told(&(struct told){.option = 1 << 20, .kib = DIG});
+    digs_as_told(&(struct told){.option = 64 * KIB, .variable = "1048576", .kib = DIG});
+    digs_as_told(
+        &(struct told){.option = 64 * KIB, .variable = "65536", .own = 1 << 20, .kib = DIG});
+}
+
 /* ---- overflow ---- */
 
-static void overflows(size_t bytes, int kib)
+static void overflows(void *arg)
 {
+    const struct told *told = arg;
     struct crew crew;
     int got;
-    crew_start(&crew, 2);
-    (void)weft_join(weft_go_as((.stack_bytes = bytes), digs_and_waits, kib, 1), &got);
-}
-
-static void overflows_the_usual(void *unused)
-{
-    (void)unused;
-    overflows(0, 900);
-}
-
-static void overflows_its_own(void *unused)
-{
-    (void)unused;
-    overflows(1 << 20, 3000);
+    told_begin(&crew, 2, told);
+    (void)weft_join(weft_go_as((.stack_bytes = told->own), digs_and_waits, told->kib, 1), &got);
 }
 
 /* The task, where it was spawned, and the size that it has. */
-static void expect_overflow(void (*body)(void *), const char *size)
+static void expect_overflow(struct told told, const char *size)
 {
-    struct death d = death_of(body, NULL);
+    struct death d = death_of(overflows, &told);
     ASSERT_EQ(d.signal, SIGSEGV);
     ASSERT(strstr(d.said, "fiber 'digs_and_waits' (spawned at "));
     ASSERT(strstr(d.said, "stack_bytes.c:"));
@@ -195,6 +227,17 @@ static void expect_overflow(void (*body)(void *), const char *size)
 
 TEST(stack_bytes_overflow_names_the_size)
 {
-    expect_overflow(overflows_the_usual, "overflowed its stack of 256 KiB");
-    expect_overflow(overflows_its_own, "overflowed its stack of 1024 KiB");
+    expect_overflow((struct told){.kib = 900}, "overflowed its stack of 256 KiB");
+    expect_overflow((struct told){.own = 1 << 20, .kib = 3000}, "overflowed its stack of 1024 KiB");
+}
+
+/* The variable has the last word over the program, and the task over both, also for less. */
+TEST(stack_bytes_overflow_names_the_size_that_was_told)
+{
+    static const char mib[] = "overflowed its stack of 1024 KiB";
+    expect_overflow((struct told){.option = 1 << 20, .kib = 3000}, mib);
+    expect_overflow((struct told){.option = 4 << 20, .variable = "1048576", .kib = 3000}, mib);
+    expect_overflow((struct told){.option = 64 * KIB, .variable = "1048576", .kib = 3000}, mib);
+    expect_overflow(
+        (struct told){.option = 4 << 20, .variable = "4194304", .own = 1 << 20, .kib = 3000}, mib);
 }
