@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * WEFT_MAIN and signals: the first cancels app, the second kills, and the shell sees why.
+ * WEFT_MAIN and signals: the first cancels app, the second kills, and the shell sees why. And its runtime: the default of all threads.
  *
  * Each test forks a program that is nothing but weft__main, which is what WEFT_MAIN makes of app, and
  * signals it. A program says by a byte how far it has come, so that no time decides.
@@ -9,6 +9,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -351,6 +352,55 @@ TEST(main_handler_that_was_there_before_stays)
 {
     SKIP_IF_LATE();
     ignored_or_handled(handle_int, "mine\n");
+}
+
+/* ---- a thread of app's ---- */
+
+static _Atomic bool thread_is_over;
+
+static int one(int value)
+{
+    return value;
+}
+
+/* It has entered nothing. 0, or the number of what it found wrong. */
+static int found_wrong(const weft_rt *apps)
+{
+    int got = 0;
+    if (!weft_rt_current() || weft_rt_current() != apps) return 1;
+    if (weft_join(weft_go(one, 1), &got) != 0) return 2;
+    return got == 1 ? 0 : 3;
+}
+
+static void *finds_the_runtime(void *apps)
+{
+    int wrong = found_wrong(apps);
+    store_release(&thread_is_over, true);
+    return (void *)(intptr_t)wrong;
+}
+
+/* A runtime of one thread runs the thread's task only if app lets it. */
+static int starts_a_thread(void)
+{
+    pthread_t thread;
+    void *wrong;
+    if (pthread_create(&thread, NULL, finds_the_runtime, weft_rt_current()) != 0) return 4;
+    while (!load_acquire(&thread_is_over))
+        (void)weft_yield();
+    if (pthread_join(thread, &wrong) != 0) return 5;
+    return (int)(intptr_t)wrong;
+}
+
+TEST(main_runtime_is_the_default_of_all_threads)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct program p = {0};
+        program_begins(&p, starts_a_thread, kinds[i], "10000", NULL);
+        int status = program_ends(&p);
+        ASSERT(WIFEXITED(status));
+        ASSERT_EQ(WEXITSTATUS(status), 0);
+        ASSERT_STR(p.said, "");
+    }
 }
 
 /* ---- a child ---- */
