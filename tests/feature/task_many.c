@@ -188,6 +188,78 @@ TEST(task_skynet_of_both_kinds)
     crew_each(skynets);
 }
 
+/* The same tree, by the blocks that it holds: from a spawn until its handle is spent. One thread polls all of it. */
+static _Atomic int held; /* relaxed, both: counts */
+static _Atomic int held_most;
+
+static void holds_one_more(void)
+{
+    int now = fetch_add_relaxed(&held, 1) + 1;
+    if (now > load_relaxed(&held_most)) store_relaxed(&held_most, now);
+}
+
+struct frugal {
+    WEFT_FRAME(long);
+    long leaves;
+    int i;
+    long part, sum;
+    weft_task *kid[10];
+    struct weft_join join;
+};
+static weft_async(frugal)
+{
+    weft_begin;
+    if (f->leaves == 1) weft_return(1);
+    for (f->i = 0; f->i < 10; f->i++) {
+        f->kid[f->i] = weft_spawn(frugal, .leaves = f->leaves / 10);
+        holds_one_more();
+    }
+    for (f->i = 0; f->i < 10; f->i++) {
+        weft_await(f->join, weft_join, f->kid[f->i], &f->part);
+        fetch_sub_relaxed(&held, 1);
+        if (f->join.ret < 0) weft_return(f->join.ret);
+        f->sum += f->part;
+    }
+    weft_return(f->sum);
+    weft_end;
+}
+
+/* How deep a tree of so many leaves is, a power of ten. */
+static int levels_of(long leaves)
+{
+    int levels = 0;
+    for (; leaves > 1; leaves /= 10)
+        levels++;
+    return levels;
+}
+
+/* The most that was held at once. */
+static int holds_at_most(int workers, unsigned tick_max, long leaves)
+{
+    struct crew crew;
+    long got;
+    weft_rt_opts opts = {.workers = workers, .seed = test_seed() | 1, .tick_max = tick_max};
+    crew_start_with(&crew, &opts);
+    store_relaxed(&held, 1);
+    store_relaxed(&held_most, 1);
+    ASSERT_OK(weft_join(weft_spawn(frugal, .leaves = leaves), &got));
+    ASSERT_EQ(got, leaves);
+    ASSERT_EQ(load_relaxed(&held), 1);
+    crew_stop(&crew);
+    return load_relaxed(&held_most);
+}
+
+/* A task that joins is gone through at once, and so on down: of each level there are the ten that one task has spawned, and of 111,111 tasks 51. When the
+ * joins have lasted some fairness ticks they are left, and the loop begins another branch: each 1,000 polls by default, which makes it 1,755. */
+TEST(task_skynet_holds_as_many_blocks_as_it_is_deep)
+{
+    long leaves = test_scaled(100000) == 100000 ? 100000 : 1000;
+    for (int workers = -1; workers <= 1; workers += 2) {
+        ASSERT_LE(holds_at_most(workers, 100000, leaves), 1 + 10 * levels_of(leaves));
+        ASSERT_LE(holds_at_most(workers, 0, leaves), leaves / 20);
+    }
+}
+
 /* ---- from where -------------------------------------------------------------------------------------- */
 
 struct outsider {
