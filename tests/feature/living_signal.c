@@ -7,6 +7,7 @@
  * is lost ends the game, and the watchdog says so.
  */
 #include "crew.h"
+#include "stuck.h"
 #include "test.h"
 
 #include <ctype.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <weft/blocking.h>
 
 /* ---- masks ------------------------------------------------------------------------------------------------------ */
 
@@ -59,6 +61,13 @@ static bool should_be_blocked(int sig)
     return true;
 }
 
+static void expect_masked(const char *task)
+{
+    uint64_t blocked = blocked_by(task);
+    for (int sig = 1; sig <= 64; sig++)
+        if (sig != 32 && sig != 33) ASSERT_EQ(blocked >> (sig - 1) & 1, should_be_blocked(sig));
+}
+
 TEST(signals_are_blocked_in_the_librarys_threads)
 {
     weft_rt *rt;
@@ -72,14 +81,61 @@ TEST(signals_are_blocked_in_the_librarys_threads)
         found = 0;
         for (struct dirent *e = readdir(tasks); e; e = readdir(tasks)) {
             if (!isdigit((unsigned char)e->d_name[0]) || !is_named(e->d_name, "masked-")) continue;
-            uint64_t blocked = blocked_by(e->d_name);
             found++;
-            for (int sig = 1; sig <= 64; sig++)
-                if (sig != 32 && sig != 33)
-                    ASSERT_EQ(blocked >> (sig - 1) & 1, should_be_blocked(sig));
+            expect_masked(e->d_name);
         }
         closedir(tasks);
     }
+    ASSERT_OK(weft_rt_stop(rt, -1));
+}
+
+static int stays(struct stuck *s)
+{
+    stuck_here(s);
+    return 0;
+}
+
+static int blocks(struct stuck *s)
+{
+    return weft_blocking(stays, s);
+}
+
+/* All but the test's own, and the kernel's for io_uring, are the library's. Gives how many there are. */
+static int others_are_masked(void)
+{
+    int found = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    ASSERT(tasks);
+    for (struct dirent *e = readdir(tasks); e; e = readdir(tasks)) {
+        if (!isdigit((unsigned char)e->d_name[0]) || atoi(e->d_name) == gettid()) continue;
+        if (is_named(e->d_name, "iou-")) continue;
+        found++;
+        expect_masked(e->d_name);
+    }
+    closedir(tasks);
+    return found;
+}
+
+/* Whoever they are: workers, the monitor, and those of the blocking pool, which a worker starts when there is a job. */
+TEST(signals_are_blocked_in_all_other_threads_while_jobs_run)
+{
+    enum { JOBS = 3, WORKERS = 2 };
+    struct stuck s = STUCK_INIT;
+    weft_task *task[JOBS];
+    weft_rt *rt;
+    if (getenv("WEFT_TEST_UNDER"))
+        TEST_SKIP("Valgrind blocks signals itself, and shows a mask of its own");
+#if defined(WEFT__TSAN)
+    TEST_SKIP("TSan has a thread of its own");
+#endif
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = WORKERS}, &rt));
+    for (int i = 0; i < JOBS; i++)
+        task[i] = weft_go_as((.rt = rt), blocks, &s);
+    stuck_until(&s, JOBS);
+    ASSERT_GE(others_are_masked(), WORKERS + JOBS);
+    stuck_open(&s);
+    for (int i = 0; i < JOBS; i++)
+        ASSERT_OK(weft_join(task[i], (int *)NULL));
     ASSERT_OK(weft_rt_stop(rt, -1));
 }
 
