@@ -51,7 +51,7 @@ static void *rings_late(void *arg)
 {
     struct bell *bell = arg;
     CREW_UNTIL(bell_awaited(bell));
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 20; i++)
         sched_yield();
     bell_ring(bell);
     return NULL;

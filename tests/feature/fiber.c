@@ -208,15 +208,16 @@ static void spawns_without_mappings(void)
     static weft_task *task[20000];
     int count = 0;
     weft__fault_arm(WEFT__FAULT_MMAP, 1, UINT32_MAX, -ENOMEM);
-    do {
+    for (; count < 20000; count++) {
         errno = OURS;
         task[count] = weft_spawn(needs_no_stack);
         ASSERT_EQ(errno, OURS);
-    } while (task[count] && ++count < 20000);
+        if (!task[count]) break;
+    }
     weft__fault_reset();
     ASSERT_LE(count, 19999);
-    while (count > 0)
-        ASSERT_OK(weft_detach(task[--count]));
+    for (int i = 0; i < count; i++)
+        ASSERT_OK(weft_detach(task[i]));
 }
 
 #else

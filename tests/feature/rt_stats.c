@@ -176,7 +176,7 @@ static int spawns_free_ones(void)
 static void is_counted_there(struct crew *crew, unsigned own)
 {
     weft_local there = weft_local_at(crew->rt, own);
-    weft_stats before[4];
+    weft_stats before[4] = {{0}};
     for (unsigned i = 0; i < workers_of(crew); i++)
         before[i] = stats_of_worker(crew, i);
     ASSERT_OK(weft_join(weft_go_as((.local = &there), yields_often), (int *)NULL));

@@ -382,7 +382,7 @@ static void spawns_when_it_closes(weft_rt *rt, unsigned worker)
     weft_local first = weft_local_at(rt, 0);
     if (worker + 1 != weft_rt_workers(rt)) return;
     CREW_UNTIL(load_acquire(&rt->stage) != WEFT__OPEN);
-    for (int i = 0; i < 200; i++) /* a stop that did not wait would be over by now */
+    for (int i = 0; i < 20; i++) /* a stop that did not wait would be over by now */
         sched_yield();
     ASSERT_OK(weft_detach(weft_spawn(forever)));
     ASSERT_OK(weft_detach(weft_spawn_as((.local = &first), forever)));
