@@ -17,6 +17,7 @@
 #include "sched/stop.h"
 #include "sys/bias.h"
 #include "sys/clock.h"
+#include "sys/errno.h"
 #include "sys/fd.h"
 #include "sys/futex.h"
 #include "sys/mem.h"
@@ -282,7 +283,11 @@ static int files_check(const struct weft_rt *rt)
 
 int weft_rt_new(const weft_rt_opts *opts, weft_rt **into)
 {
-    return weft__rt_build(opts, false, into);
+    int before =
+        weft__errno_save(); /* the program's: what is not there, and what the kernel does not know, is no error */
+    int r = weft__rt_build(opts, false, into);
+    weft__errno_restore(before);
+    return r;
 }
 
 int weft__rt_build(const weft_rt_opts *opts, bool as_told, weft_rt **into)

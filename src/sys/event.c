@@ -29,8 +29,10 @@ int weft__event_signal(int fd)
     uint64_t one = 1;
     int r = weft__fault(WEFT__FAULT_WRITE);
     if (r < 0) return r;
+    int before = errno;
     if (write(fd, &one, sizeof(one)) >= 0) return 0;
     r = -errno;
+    errno = before;
     return r == -EAGAIN ? 0 : r; /* the counter is at its top: readable since long */
 }
 
@@ -39,7 +41,9 @@ int weft__event_drain(int fd)
     uint64_t count;
     int r = weft__fault(WEFT__FAULT_READ);
     if (r < 0) return r;
+    int before = errno;
     if (read(fd, &count, sizeof(count)) >= 0) return 1;
     r = -errno;
+    errno = before;
     return r == -EAGAIN ? 0 : r;
 }

@@ -29,13 +29,19 @@ int weft__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline
         until = &at;
     }
     /* WAIT_BITSET takes an absolute time; WAIT would take a relative one, and lose time on every spurious return. */
+    int before =
+        errno; /* the program's: this is its own thread's wait, and to be late is no error */
     long done = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
-    return done < 0 ? -errno : 0;
+    if (done < 0) r = -errno;
+    errno = before;
+    return r;
 }
 
 int weft__futex_wake(_Atomic uint32_t *word, int count)
 {
+    int before = errno;
     long woken = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
+    errno = before;
     return woken < 0 ? 0 : (int)woken; /* it fails only for a word that is no memory any more: nobody sleeps there */
 }
 
