@@ -148,17 +148,17 @@ struct weft__bias_record weft__bias_records[WEFT__BIAS_NUMBERS];
 #define WORD_BITS 64
 
 /* A bit each; 0 is never given away  [bias-number] */
-static _Atomic uint64_t taken[WEFT__BIAS_NUMBERS / WORD_BITS];
+static _Atomic uint64_t numbers_taken[WEFT__BIAS_NUMBERS / WORD_BITS];
 
 uint8_t weft__bias_number_new(void)
 {
     for (unsigned word = 0; word < WEFT__BIAS_NUMBERS / WORD_BITS; word++) {
-        uint64_t seen = load_relaxed(&taken[word]); /* relaxed: the CAS verifies it */
+        uint64_t seen = load_relaxed(&numbers_taken[word]); /* relaxed: the CAS verifies it */
         uint64_t never = word == 0 ? 1 : 0;
         for (uint64_t free; (free = ~(seen | never)) != 0;) {
             uint64_t bit = free & -free;
             /* [bias-number] with number_free: all that its last bearer did */
-            if (cas_acquire(&taken[word], &seen, seen | bit))
+            if (cas_acquire(&numbers_taken[word], &seen, seen | bit))
                 return (uint8_t)(word * WORD_BITS + (unsigned)__builtin_ctzll(bit));
         }
     }
@@ -169,7 +169,7 @@ void weft__bias_number_free(uint8_t number)
 {
     if (number == 0) return;
     uint64_t bit = UINT64_C(1) << (number % WORD_BITS);
-    (void)fetch_and_release(&taken[number / WORD_BITS], ~bit); /* [bias-number] with number_new */
+    (void)fetch_and_release(&numbers_taken[number / WORD_BITS], ~bit); /* [bias-number] with number_new */
 }
 
 /* By a thread that is alone. */

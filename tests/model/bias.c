@@ -273,12 +273,12 @@ static void bears_a_number(void *unused)
 static void numbers(void)
 {
     lent_to(1);
-    store_relaxed(&taken[0], ~UINT64_C(2)); /* 1 alone is free */
-    store_relaxed(&taken[1], ~UINT64_C(0));
+    store_relaxed(&numbers_taken[0], ~UINT64_C(2)); /* 1 alone is free */
+    store_relaxed(&numbers_taken[1], ~UINT64_C(0));
     model_thread(bears_a_number, NULL);
     model_thread(bears_a_number, NULL);
     end(1, 2);
-    model_assert(load_relaxed(&taken[0]) == ~UINT64_C(2));
+    model_assert(load_relaxed(&numbers_taken[0]) == ~UINT64_C(2));
 }
 
 /* ---- kept: one entry ---- */
