@@ -14,6 +14,7 @@
 
 #define WEFT__CHAN_BLOCK 1
 #define WEFT__CHAN_HANDS 1
+#include "lent.h"
 #include "memory.h"
 #include "../harness/ending.h"
 #include "sync/waitlist.c"
@@ -331,6 +332,13 @@ static void begin(enum weft_chan_kind kind, size_t capacity)
     for (unsigned i = 0; i < VALUES; i++)
         sent[i] = received[i] = arrived_as[i] = 0;
     actor_count = ended = arrived = 0;
+}
+
+/* What the threads find is set up. */
+static inline void lends_both(void)
+{
+    lends(&chan->receivers);
+    lends(&chan->senders);
 }
 
 static struct actor *actor_of(enum trade trade, bool sends, unsigned count, uint64_t value,
