@@ -77,7 +77,6 @@ static inline bool weft__bias_take_own(struct weft__lock *lock, uint8_t number,
                                        weft__bias_mark *mark)
 {
     /* relaxed, all: our own; take_back has a membarrier, which lies before this or behind it */
-    weft_dassert(load_relaxed(mark) == NULL); /* nothing else is held at its place */
     store_relaxed(mark, lock);
     fence_light();
     if (__builtin_expect(load_relaxed(&lock->owner) == number, 1)) {
@@ -173,8 +172,10 @@ static inline weft__bias_mark *weft__bias_mark_of(uint8_t number, unsigned place
 static inline bool weft__bias_try_take_lent(struct weft__lock *lock, uint8_t number, unsigned place)
 {
     uint8_t owner = load_relaxed(&lock->owner); /* relaxed: a guess, which is looked at again */
-    return owner != 0 && owner == number &&
-           weft__bias_take_own(lock, number, weft__bias_mark_of(number, place));
+    if (owner == 0 || owner != number) return false;
+    weft__bias_mark *mark = weft__bias_mark_of(number, place);
+    weft_dassert(load_relaxed(mark) == NULL); /* nothing else is held at its place; relaxed: our own */
+    return weft__bias_take_own(lock, number, mark);
 }
 
 void weft__bias_let_go(struct weft__lock *lock);
