@@ -293,7 +293,7 @@ static weft_async(losing)
         .biased = true);
     ASSERT_EQ(f->sel.ret, f->at_once ? 2 : 3);
     ASSERT_EQ(f->loss->exact ? f->all.ret : f->rd.ret, -ECANCELED);
-    weft_return(f->b);
+    weft_return((unsigned char)f->b);
     weft_end;
 }
 

@@ -48,11 +48,13 @@ static inline void connect_plain(int into[2])
     socklen_t bytes = sizeof at;
     int one = 1, small = 4096;
     int gate = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(gate, 0);
     ASSERT_OK(setsockopt(gate, SOL_SOCKET, SO_RCVBUF, &small, sizeof small)); /* its heirs' */
     ASSERT_OK(bind(gate, (struct sockaddr *)&at, bytes));
     ASSERT_OK(listen(gate, 1));
     ASSERT_OK(getsockname(gate, (struct sockaddr *)&at, &bytes));
     into[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(into[0], 0);
     ASSERT_OK(connect(into[0], (struct sockaddr *)&at, bytes));
     into[1] = accept4(gate, NULL, NULL, SOCK_CLOEXEC);
     ASSERT_GE(into[1], 0);

@@ -52,9 +52,9 @@ uint8_t weft__waitlist_me(void)
 
 static void lends(struct weft__waitlist *list)
 {
-    for (uint8_t number = 1; number <= LENT_WORKERS; number++)
+    for (unsigned number = 1; number <= LENT_WORKERS; number++)
         for (unsigned place = 0; place < WEFT__BIAS_PLACES; place++)
-            store_relaxed(weft__bias_mark_of(number, place), NULL);
+            store_relaxed(weft__bias_mark_of((uint8_t)number, place), NULL);
     store_relaxed(&barrier, THERE); /* what the kernel said is kept from execution to execution */
     weft__bias_begin(&list->lock, 0, &list->row);
     store_relaxed(&list->lock.owner, (uint8_t)model_choose(LENT_WORKERS + 1));
