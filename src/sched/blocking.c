@@ -156,8 +156,8 @@ static uint32_t count_waiting(struct weft__blocking *pool)
 bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds)
 {
     weft__lock_take(&pool->jobs.lock);
-    bool some_go_on =
-        load_relaxed(holds) > count_waiting(pool); /* relaxed: ordered by the lock, as said */
+    /* the number is ordered by the lock, as said; [clock-holds] with release */
+    bool some_go_on = load_acquire(holds) > count_waiting(pool);
     weft__lock_drop(&pool->jobs.lock);
     return some_go_on;
 }

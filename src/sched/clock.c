@@ -59,29 +59,44 @@ static bool queues_are_empty(struct weft_rt *rt)
     return true;
 }
 
-/* Twice asleep, with the queues in between: whoever was awake meanwhile went to sleep again, which it
- * does only if there is nothing. A current-thread runtime is idle for the one who turns it if its
- * queues are empty, and for others if nobody turns it: nothing happens in it then. */
-static bool all_idle(struct weft_rt *rt)
+static bool turned_here(const struct weft_rt *rt)
+{
+    const struct weft__here *here = weft__here();
+    return here->worker && here->worker->rt == rt;
+}
+
+/* Do all workers sleep? A current-thread runtime's does for who turns it, since that one asks; for others, if nobody turns it. */
+static bool all_sleep(struct weft_rt *rt)
 {
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */
     if (load_acquire(&rt->stage) == WEFT__STOPPED) return true;
-    if (weft__clock_is_held(rt) || weft__io_is_watched(rt)) return false;
-    if (rt->current_thread) {
-        const struct weft__here *here = weft__here();
-        bool turns_it = here->worker && here->worker->rt == rt;
-        if (!turns_it && load_relaxed(&rt->turning)) return false; /* relaxed: a hint */
-        return (!turns_it && !here->waits) ||
-               queues_are_empty(rt); /* a job may run between two turns */
-    }
-    if (weft__idle_sleeping(&rt->idle) < rt->worker_count || !queues_are_empty(rt)) return false;
-    return weft__idle_sleeping(&rt->idle) == rt->worker_count;
+    if (!rt->current_thread) return weft__idle_all_sleep(&rt->idle);
+    /* acquire: [rt-turn] with the end of the last turn: its rest */
+    return turned_here(rt) || !load_acquire(&rt->turning);
+}
+
+/* What nobody turns does not happen; but a job may run between two turns. */
+static bool nothing_goes_on(struct weft_rt *rt)
+{
+    if (load_relaxed(&rt->stage) == WEFT__STOPPED) return true; /* relaxed: all_sleep has acquired it */
+    if (weft__io_is_watched(rt) || weft__clock_is_held(rt)) return false;
+    if (rt->current_thread && !turned_here(rt) && !weft__here()->waits) return true;
+    return queues_are_empty(rt);
+}
+
+/* How often a worker has gone to sleep, or been left by who turned it. */
+static uint32_t rests_so_far(struct weft_rt *rt)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        sum += load_acquire(&rt->workers[i].rests); /* [clock-rest] with worker_rests: what it has held by then */
+    return sum;
 }
 
 bool weft__clock_is_held(struct weft_rt *rt)
 {
-    /* relaxed: who holds it keeps a task waiting */
-    if (load_relaxed(&rt->clock.holds) == 0) return false;
+    /* acquire: [clock-holds] with release: who held it is awake */
+    if (load_acquire(&rt->clock.holds) == 0) return false;
     return weft__blocking_holds(&rt->blocking, &rt->clock.holds);
 }
 
@@ -100,15 +115,19 @@ struct move {
     int64_t limit;
 };
 
+/* All sleep before anything is looked at, and behind the last look, and nobody fell asleep in between: else a task may have been woken, armed a timer, begun a job and
+ * waited, and the job would not be waited for. (Who sees what such a task did, by the wheel's lock or [clock-holds], sees its worker awake, or one rest more.) */
 static bool move_if_idle(void *move)
 {
     struct weft_rt *rt = ((struct move *)move)->rt;
     int64_t limit = ((struct move *)move)->limit;
     int64_t now = load_relaxed(&rt->clock.frozen); /* relaxed: the CAS tells if it is old */
-    if (now == WEFT__CLOCK_RUNS || !all_idle(rt)) return false;
+    if (now == WEFT__CLOCK_RUNS || !all_sleep(rt)) return false;
+    uint32_t rests = rests_so_far(rt);
+    if (!nothing_goes_on(rt)) return false;
     if (fire_all(rt) > 0) return true; /* they are for the time that it is */
     int64_t next = earliest(rt);
-    if (next == WEFT__NEVER) return false;
+    if (next == WEFT__NEVER || !all_sleep(rt) || rests_so_far(rt) != rests) return false;
     if (next > limit) next = limit;
     /* relaxed: a time, and nothing else */
     if (next > now && !cas_relaxed(&rt->clock.frozen, &now, next)) return false;

@@ -23,7 +23,11 @@
  * that has an fd: what the kernel will bring, and when, nobody knows. Its clock moves when it is told to.
  * A runtime that has stopped is idle: only threads outside that still sleep on its clock look.
  *
- * Threads: any. Pairs: [rt-clock] resume -> readers: the shift.
+ * All must sleep before anything else is looked at, and behind that, and nobody may have fallen asleep in between: a task that is woken meanwhile may arm a timer, begin a
+ * job and wait, and all would seem idle, with a deadline that the job has to come before.
+ *
+ * Threads: any. Pairs: [rt-clock] resume -> readers: the shift. [clock-holds] release -> is_held: that its task is awake.
+ * [clock-rest] worker_rests -> move_idle: what its tasks hold.
  */
 #ifndef WEFT_SCHED_CLOCK_H
 #define WEFT_SCHED_CLOCK_H
@@ -44,7 +48,7 @@ struct weft__clock {
     WEFT__CACHE_ALIGNED _Atomic int64_t
         frozen;             /* the time at which it stands, or RUNS  [rt-clock] */
     _Atomic int64_t shift;  /* beyond the system's clock */
-    _Atomic uint32_t holds; /* while above zero it is not moved for being idle */
+    _Atomic uint32_t holds; /* while above zero it is not moved for being idle  [clock-holds] */
     _Atomic uint32_t moving; /* by whom it is moved for being idle: see below  [clock-move] */
     struct weft__lock lock; /* rank rt; pause and resume, one at a time */
 };
@@ -152,8 +156,8 @@ static inline void weft__clock_hold(struct weft__clock *clock)
 
 static inline void weft__clock_release(struct weft__clock *clock)
 {
-    (void)fetch_sub_relaxed(&clock->holds,
-                            1); /* relaxed: the wake that follows makes a worker look */
+    /* [clock-holds] with is_held: this worker is awake, and its task may have timers that are over with the job */
+    (void)fetch_sub_release(&clock->holds, 1);
 }
 
 #endif

@@ -260,6 +260,7 @@ static void sleep_until_woken(struct weft__worker *w)
     weft__slab_share(&w->slab);
     weft__stack_magazine_flush(&w->magazine); /* others may need them, and else nobody could trim them */
     w->searching = false;
+    weft__worker_rests(w);
     weft__idle_sleep(&rt->idle, w->index, searching);
     bool work = weft__worker_sees_work(w) || !weft__inbox_empty(&w->inbox);
     /* acquire: [rt-stage] with stop: who sees it stopped sees all that was done before */

@@ -62,6 +62,16 @@ uint32_t weft__idle_sleeping(const struct weft__idle *idle)
     return sum;
 }
 
+bool weft__idle_all_sleep(const struct weft__idle *idle)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < idle->group_count; i++) {
+        /* [idle-own] with sleep: what it did before */
+        sum += (uint32_t)__builtin_popcountll(sleepers_of(load_acquire(&idle->group[i].word)));
+    }
+    return sum == idle->worker_count;
+}
+
 bool weft__idle_search_begin(struct weft__idle *idle, uint32_t worker)
 {
     _Atomic uint64_t *own = word_of(idle, worker);

@@ -73,7 +73,7 @@
  * prototype). Here that right is in the word alone. What a waker reads is constant or atomic: it
  * may still be reading when the worker, who saw its bit gone, is awake already.
  *
- * Pairs: [idle-sb] look, submit and wake <-> sleep and search_end. [idle-own] sleep -> wake_one, wake.
+ * Pairs: [idle-sb] look, submit and wake <-> sleep and search_end. [idle-own] sleep -> wake_one, wake, all_sleep.
  * Threads: search_begin, search_end, sleep and unsleep by the worker itself; the rest by anyone. No
  * locks.
  * Rejected: a fence per push (0.3 to 1 ns each, for a hint); membarrier by the sleeper (9 us here);
@@ -140,5 +140,8 @@ bool weft__idle_wake(struct weft__idle *idle, uint32_t worker);
 /* Counts, old by the time they are used. */
 uint32_t weft__idle_searching(const struct weft__idle *idle);
 uint32_t weft__idle_sleeping(const struct weft__idle *idle);
+
+/* Do all sleep? What each of them did before it fell asleep is seen by who is told so. */
+bool weft__idle_all_sleep(const struct weft__idle *idle);
 
 #endif

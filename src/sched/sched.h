@@ -93,6 +93,7 @@ struct weft__worker {
     /* -- the owner writes, others look -- */
     WEFT__CACHE_ALIGNED struct weft__counts counts;
     struct weft__shun shun;         /* they write here as well */
+    _Atomic uint32_t rests;         /* times that it went to sleep, or was left by who turned it  [clock-rest] */
 
     /* -- the owner alone -- */
     WEFT__CACHE_ALIGNED struct weft_rt *rt; /* constant */
@@ -188,6 +189,13 @@ enum weft__stage {
 static inline void weft__tally(_Atomic uint64_t *counter, uint64_t n)
 {
     own_add(counter, n);
+}
+
+/* By its owner, when it polls nothing more: behind that it sleeps, or is left. */
+static inline void weft__worker_rests(struct weft__worker *w)
+{
+    /* relaxed: our own; [clock-rest] with rests_so_far: what its tasks hold */
+    store_release(&w->rests, load_relaxed(&w->rests) + 1);
 }
 
 /* The runtime that a task belongs to: its block says so. */

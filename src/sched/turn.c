@@ -147,6 +147,7 @@ int weft_rt_turn(weft_rt *rt, int64_t timeout_ns)
     here->task = before.task;
     here->cx = before.cx;
     here->fiber = before.fiber;
+    weft__worker_rests(w);
     store_release(&rt->turning, false); /* [rt-turn] with the next turn: the worker as it was left */
     return count;
 }
