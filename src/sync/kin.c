@@ -208,7 +208,10 @@ static enum weft__kin_end end_waits(struct weft__kin *kin, struct weft__waiter *
                                     struct weft_waker waker)
 {
     if (weft__waiter_queued(&kin->list, waiter)) return WEFT__KIN_WAITS;
-    if (!weft__list_empty(&kin->ends)) return WEFT__KIN_BUSY;
+    if (!weft__list_empty(&kin->ends)) {
+        (void)weft__waitlist_settle(&kin->list, waiter); /* a turn told of an end that is none any more */
+        return WEFT__KIN_BUSY;
+    }
     weft__waitlist_add_before(&kin->list, &kin->ends, waiter, waker);
     return WEFT__KIN_WAITS;
 }

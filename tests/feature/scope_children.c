@@ -225,6 +225,59 @@ static void two_wait(struct crew *crew)
     ASSERT_EQ(done, 1);
 }
 
+/* ---- one whose turn came to nothing ---- */
+
+static int waits_for(weft_notify *bell)
+{
+    return weft_notify_wait(bell);
+}
+
+static int joins_behind(weft_notify *bell, weft_scope *s)
+{
+    int r = weft_notify_wait(bell);
+    return r < 0 ? r : weft_scope_join(s);
+}
+
+static void turn(weft_rt *rt)
+{
+    while (weft_rt_turn(rt, 0) > 0) {
+    }
+}
+
+/* The scope has ended, which the joiner is told; before it looks, another child is there, and another joiner. Its turn is spent, and it is refused. Joiners run when this
+ * thread turns them, children when they like. */
+static void joins_too_late(struct crew *crew)
+{
+    weft_scope s;
+    weft_notify bells[3] = {WEFT_NOTIFY_INIT, WEFT_NOTIFY_INIT, WEFT_NOTIFY_INIT};
+    weft_rt *turned;
+    int r = 1;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1}, &turned));
+    weft_scope_init(&s, .limit = 0);
+    ASSERT_OK(weft_go_in(&s, waits_for, &bells[0]));
+    (void)weft_rt_enter(turned);
+    weft_task *first = weft_spawn(waits_alone, &s);
+    weft_task *other = weft_go(joins_behind, &bells[2], &s);
+    (void)weft_rt_enter(crew->rt);
+    turn(turned);
+    weft_notify_one(&bells[2]); /* the other one is polled first */
+    weft_notify_one(&bells[0]);
+    CREW_UNTIL(weft_scope_count(&s) == 0);
+    ASSERT_OK(weft_go_in(&s, waits_for, &bells[1]));
+    CREW_UNTIL((turn(turned), weft_done(first)));
+    CREW_UNTIL((turn(turned), weft_done(other))); /* whoever was refused has cancelled the scope */
+    ASSERT_OK(weft_join(first, &r));
+    ASSERT_EQ(r, 1);
+    ASSERT_OK(weft_join(other, &r));
+    ASSERT_EQ(r, 0);
+    ASSERT_OK(weft_rt_stop(turned, -1));
+}
+
+TEST(scope_joiner_whose_turn_came_to_nothing)
+{
+    crew_each(joins_too_late);
+}
+
 static void mistakes(struct crew *crew)
 {
     on_both(child_joins);
