@@ -18,6 +18,7 @@ weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
 {
     if (!op->as)
         return weft__told_yields(cx) ? WEFT_PENDING : weft__op_answers(ret, weft_cx_cancelled(cx));
+    if (weft__driver_is_lost(slot)) return weft__op_loses(op, ret, -EAGAIN);
     if (op->waits) weft__fdslot_give_up(slot, &op->waiter);
     return weft__op_ends(slot, op, kind, all, ret, weft_cx_cancelled(cx));
 }

@@ -137,7 +137,8 @@ static inline weft_poll weft__op_ends(struct weft__fdslot *slot, struct weft__op
     return weft__op_settles(slot, op, op->as, NULL, ret, got);
 }
 
-/* The try was the program's own function, which forked, and this is the child: the slot is a copy, whose lock may be held by nobody. What the try brought counts. */
+/* It had begun when somebody forked, perhaps its own try, which may be the program's function; and this is the child: the slot is a copy, whose lock may be held by nobody, and its number
+ * another file's by now. What the try brought counts. */
 static inline weft_poll weft__op_loses(struct weft__op *op, ssize_t *ret, ssize_t got)
 {
     op->as = 0;
@@ -195,8 +196,9 @@ weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct we
             weft__driver_arm(slot, kind->side, kind->bits);
             return WEFT_PENDING;
         }
-    } else if (op->waits) {
-        if (!weft__fdslot_has_turn(slot, &op->waiter)) return WEFT_PENDING;
+    } else {
+        if (weft__driver_is_lost(slot)) return weft__op_loses(op, ret, -EAGAIN);
+        if (op->waits && !weft__fdslot_has_turn(slot, &op->waiter)) return WEFT_PENDING;
         op->waits = false;
     }
     return weft__op_tries(slot, op, kind, arg, all, lesson, cx, ret);

@@ -43,9 +43,11 @@ static inline enum weft__direct weft__direct_begins(struct weft__fdslot *slot, s
                  : WEFT__DIRECT_TRIES; /* nothing to arm, where nothing is fetched */
 }
 
-static inline enum weft__direct weft__direct_resumes(struct weft__op *op, const weft_cx *cx)
+static inline enum weft__direct weft__direct_resumes(const struct weft__fdslot *slot,
+                                                     struct weft__op *op, const weft_cx *cx)
 {
     if (__builtin_expect(cx->why != 0 || !op->waits, 0)) return WEFT__DIRECT_ELSE;
+    if (weft__driver_is_lost(slot)) return WEFT__DIRECT_ELSE;
     if (!weft__waiter_take_granted(&op->waiter)) return WEFT__DIRECT_ELSE;
     op->waits = false;
     return WEFT__DIRECT_TRIES;
@@ -56,7 +58,7 @@ static inline __attribute__((always_inline)) enum weft__direct
 weft__direct_opens(struct weft__fdslot *slot, struct weft__op *op, uint32_t as,
                    enum weft__side side, weft_cx *cx)
 {
-    return op->as ? weft__direct_resumes(op, cx) : weft__direct_begins(slot, op, as, side, cx);
+    return op->as ? weft__direct_resumes(slot, op, cx) : weft__direct_begins(slot, op, as, side, cx);
 }
 
 /* Is that a call's turn? `word` is the look before it. */
