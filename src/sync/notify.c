@@ -101,7 +101,6 @@ static __attribute__((noinline)) void notify_one_by_word(struct notify *n, uint8
         notify_one_slow(n);
         return;
     }
-    weft__waitlist_count(&n->list, me);
     ring(n, me, WEFT__BY_WORD);
 }
 
@@ -190,7 +189,6 @@ static __attribute__((noinline)) weft_poll poll_by_word(struct weft_notify_wait 
 
     if (__builtin_expect(!weft__leaf_try_word(&n->list), 0)) return poll_slow(f, cx);
     cx->budget = weft__charged(cx->budget);
-    weft__waitlist_count(&n->list, me);
     weft_poll answer = begins(n, f, cx);
     weft__waitlist_drop(&n->list, me, WEFT__BY_WORD);
     return answer;

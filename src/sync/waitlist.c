@@ -11,10 +11,9 @@ void weft__waitlist_init(struct weft__waitlist *list)
     list->sweeps = 0;
 }
 
-void weft__waitlist_hold_by_word(struct weft__waitlist *list, uint8_t me)
+void weft__waitlist_hold_by_word(struct weft__waitlist *list)
 {
     (void)weft__bias_take_word(&list->lock, WEFT__BIAS_INNER); /* no meeting: of many descriptors each is taken back once in a long row */
-    weft__waitlist_count(list, me);
 }
 
 void weft__waitlist_done(struct weft__waitlist *list)

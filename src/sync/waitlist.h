@@ -190,22 +190,24 @@ static inline void weft__waitlist_count(struct weft__waitlist *list, uint8_t me)
 }
 
 /* The rest of hold: it is not lent to me. */
-void weft__waitlist_hold_by_word(struct weft__waitlist *list, uint8_t me);
+void weft__waitlist_hold_by_word(struct weft__waitlist *list);
 
-/* Takes it and counts. Gives the way, for drop. */
+/* Takes it. Gives the way, for drop. */
 static inline enum weft__waitlist_way weft__waitlist_hold(struct weft__waitlist *list, uint8_t me)
 {
     if (__builtin_expect(weft__waitlist_try_loan(list, me), 1)) return WEFT__BY_LOAN;
-    weft__waitlist_hold_by_word(list, me);
+    weft__waitlist_hold_by_word(list);
     return WEFT__BY_WORD;
 }
 
+/* Counts, if it is held by its word: last of all, so that the child of a fork finds the list whole if the lock was just lent. */
 static inline void weft__waitlist_drop(struct weft__waitlist *list, uint8_t me,
                                        enum weft__waitlist_way way)
 {
     if (way == WEFT__BY_LOAN) {
         weft__bias_drop_lent(&list->lock, me, WEFT__BIAS_INNER);
     } else {
+        weft__waitlist_count(list, me);
         weft__lock_drop_brief(&list->lock);
     }
 }

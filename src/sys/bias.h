@@ -25,7 +25,8 @@
  *
  * NUMBERS  A worker has a number as long as its runtime lives; who has none, 0, is never lent anything. A number may be given to another worker later, which then owns
  * what the first one owned: all that the first did happens before. In the child of a fork no worker is left, and all numbers are free again, but for those of workers that were
- * inside a lock at that moment: that is held for ever, as any that was held by its word.
+ * inside a lock at that moment: that is held for ever, as any that was held by its word. (Whoever gives a lock does so last of all before it drops the word: what it guards is whole, though
+ * a worker of the child's may be its owner.)
  *
  * THE PRICE is the other's: 14 us, and an interrupt for each CPU that runs one of our threads. So a lock is given to who took it often in a row, and each time that it was taken
  * back the next row has to be twice as long: what is paid is in proportion to what was done meanwhile.
