@@ -5,6 +5,7 @@
 #include "sys/membarrier.h"
 
 #include "base/fault.h"
+#include "sys/errno.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -15,7 +16,10 @@ static int call(int command)
 {
     int r = weft__fault(WEFT__FAULT_MEMBARRIER);
     if (r < 0) return r;
-    return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+    int before = weft__errno_save(); /* the caller's own call has not failed */
+    r = syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+    weft__errno_restore(before);
+    return r;
 }
 
 /* While there is one thread, as a rule: with two, the kernel takes 12 ms for it. If it fails, the first call does it. */
