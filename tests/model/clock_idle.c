@@ -89,11 +89,10 @@ int64_t weft__wheel_next(struct weft__wheel *wheel, enum weft__door door)
 }
 
 /* Fires what is due. */
-uint32_t weft__wheel_look(struct weft_rt *unused, struct weft__wheel *wheel)
+uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
 {
-    (void)unused;
     int64_t due = weft__wheel_next(wheel, WEFT__BY_ANY);
-    if (due == WEFT__NEVER || due > weft__clock_read(&rt.clock)) return 0;
+    if (due == WEFT__NEVER || due > weft__clock_read(&rt->clock)) return 0;
     model_assert(!plain_read(&job_matters));
     arm(WEFT__NEVER);
     return 1;
@@ -104,10 +103,10 @@ uint32_t weft__wheel_look(struct weft_rt *unused, struct weft__wheel *wheel)
 /* clang-format off */
 static void unreached(void) { model_fail_at("not part of the model", __FILE__, __LINE__); }
 int64_t weft__clock_now(void) { return 0; }
-bool weft__io_is_watched(const struct weft_rt *of) { (void)of; return false; }
+bool weft__io_is_watched(const struct weft_rt *rt) { (void)rt; return false; }
 bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds) { (void)pool; return load_acquire(holds) > 0; }
-void weft__rt_unpark(struct weft_rt *of, uint32_t worker) { if (worker != WEFT__IDLE_NOBODY) weft__unpark(&of->workers[worker].park); }
-void weft__rt_signal(struct weft_rt *of) { (void)of; unreached(); }
+void weft__rt_unpark(struct weft_rt *rt, uint32_t worker) { if (worker != WEFT__IDLE_NOBODY) weft__unpark(&rt->workers[worker].park); }
+void weft__rt_signal(struct weft_rt *rt) { (void)rt; unreached(); }
 static int signal_event(int fd) { (void)fd; unreached(); return 0; }
 weft_rt *weft_rt_current(void) { unreached(); return NULL; }
 void weft__thread_yield(void) { unreached(); }
