@@ -140,6 +140,13 @@ bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit)
     return weft__clock_move_by(&rt->clock, move_if_idle, &(struct move){.rt = rt, .limit = limit});
 }
 
+bool weft__clock_move_outside(struct weft_rt *rt)
+{
+    bool moved = weft__clock_move_idle(rt, WEFT__NEVER);
+    weft__clock_nudge(rt);
+    return moved;
+}
+
 /* Whoever moves it just now may have looked before the runtime stopped, and may be rung: it moves nothing, and does not look again. */
 void weft__clock_run_out(struct weft_rt *rt)
 {

@@ -86,6 +86,9 @@ static inline int64_t weft__clock_to_system(const struct weft__clock *clock, int
  * True: it was moved, or something fired. */
 bool weft__clock_move_idle(struct weft_rt *rt, int64_t limit);
 
+/* The same by a thread outside, which may go on behind that and not look again: somebody in the runtime looks for it, who may have asked meanwhile, and sleeps. */
+bool weft__clock_move_outside(struct weft_rt *rt);
+
 /* Of `moving`:
  *     LEFT   -> MOVING    [keep_still]    whoever did that looks, and may move it
  *     MOVING -> ASKED     [keep_still]    another one wanted to, and sleeps now: perhaps the first has seen it awake
@@ -106,7 +109,7 @@ static inline bool weft__clock_keep_still(struct weft__clock *clock)
     return was == WEFT__CLOCK_LEFT;
 }
 
-/* By one who stays awake, and looks once more before it sleeps: whoever asked meanwhile needs no answer. */
+/* By one who stays awake, and looks once more before it sleeps, or has another one look: whoever asked meanwhile needs no answer. */
 static inline void weft__clock_let_move(struct weft__clock *clock)
 {
     /* [clock-move] with keep_still: what it has queued, and whom it rang */

@@ -156,8 +156,7 @@ static int64_t look_with_others(struct weft_rt *rt)
 
     if (weft__wheel_idle(wheel)) return WEFT__NEVER;
     (void)weft__wheel_look(rt, wheel);
-    if (weft__clock_move_idle(rt, WEFT__NEVER)) return 0;
-    weft__clock_nudge(rt);
+    if (weft__clock_move_outside(rt)) return 0;
     int64_t next = weft__wheel_next(wheel, WEFT__BY_ANY);
     if (look_again_at_once(rt, next)) return 0;
     if (weft__clock_stands(&rt->clock)) return weft__clock_now() + STANDS_NS;

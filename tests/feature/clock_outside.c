@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A runtime's clock and those who are no tasks of it: blocking jobs, which a clock that stands waits
- * for unless they wait themselves; and threads that sleep on it while their runtime stops.
+ * for unless they wait themselves; threads that sleep on it, also while their runtime stops.
  */
 #include "nap.h"
 #include "still.h"
@@ -352,6 +352,63 @@ TEST(clock_that_stands_lets_threads_go_when_its_runtime_stops)
     for (size_t i = 0; i < CREW_SIZES; i++)
         for (int round = 0; round < 5; round++)
             stops_beside(crew_sizes[i], HOUR);
+}
+
+/* ---- a clock that a thread outside has moved ---- */
+
+struct moved {
+    struct crew crew;
+    struct weft__timer timer;
+    struct weft__foreign hook; /* the timer's */
+    _Atomic bool fired;
+};
+
+static int sleeps_twice(void)
+{
+    int r = weft_sleep(HOUR);
+    return r < 0 ? r : weft_sleep(HOUR);
+}
+
+/* In the middle of the move: whoever turns has run what it brought, and would sleep. */
+static void waits_until_asked(struct weft__foreign *hook)
+{
+    struct moved *m = weft__container_of(hook, struct moved, hook);
+    store_relaxed(&m->fired, true); /* relaxed, all: looks */
+    CREW_UNTIL(load_relaxed(&m->crew.rt->clock.moving) == WEFT__CLOCK_ASKED);
+}
+
+static void nobody_frees(struct weft__foreign *hook)
+{
+    (void)hook;
+}
+
+static const struct weft__foreign_ops hook_ops = {.wake = waits_until_asked, .free = nobody_frees};
+
+static void *turns_from_then_on(void *arg)
+{
+    struct moved *m = arg;
+    CREW_UNTIL(load_relaxed(&m->fired));
+    return crew_drive(&m->crew);
+}
+
+/* A thread moves it, its own sleep is over by that, and it sleeps no more; the task that it woke sleeps again, before the move is over. */
+TEST(clock_is_moved_on_behind_a_thread_that_moved_it)
+{
+    struct moved m = {.crew = {.workers = -1}};
+    int r = 1;
+    ASSERT_OK(weft_rt_new(&(weft_rt_opts){.workers = -1, .paused = true}, &m.crew.rt));
+    (void)weft_rt_enter(m.crew.rt);
+    weft_task *task = weft_go(sleeps_twice);
+    ASSERT_EQ(weft_rt_turn(m.crew.rt, 0), 1);
+    weft__foreign_init(&m.hook, &hook_ops);
+    struct weft__wheel *wheel = &m.crew.rt->wheels[1];
+    weft__wheel_arm_at(wheel, &m.timer, weft_now() + HOUR, weft__waker_of_foreign(&m.hook));
+    ASSERT_OK(pthread_create(&m.crew.driver, NULL, turns_from_then_on, &m));
+    ASSERT_OK(weft_sleep(HOUR));
+    ASSERT(weft__wheel_cancel(wheel, &m.timer, WEFT__BY_ANY));
+    ASSERT_OK(weft_join(task, &r));
+    ASSERT_OK(r);
+    crew_stop(&m.crew);
 }
 
 /* ---- a clock that runs again ---- */

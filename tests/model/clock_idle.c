@@ -19,6 +19,7 @@ enum {
     RESTS_NOT_COUNTED,      /* who was awake in between, and sleeps again, is not noticed */
     RESTS_WITHOUT_ORDER,    /* who is noticed to have slept may have begun a job that is not seen */
     SLEEPERS_WITHOUT_ORDER, /* who is found asleep may have begun a job that is not seen */
+    OUTSIDER_TELLS_NOBODY,  /* a thread outside moves it and goes on */
 };
 
 #include "sched/idle.c"
@@ -53,7 +54,8 @@ static struct weft__worker workers[WORKERS];
 static struct weft__wheel wheels[WORKERS + 1];
 static struct weft__park job;       /* its thread's */
 static _Atomic uint32_t inbox;      /* the task, pushed by an RMW */
-static bool job_matters;            /* constant: no timer comes before it has ended */
+static bool job_matters;            /* constant, as the next: no timer comes before it has ended */
+static bool timer_wakes;            /* it is the task's that is woken */
 static struct weft__lock wheel_lock;
 static int64_t deadline; /* WEFT__NEVER: none is armed                       [wheel_lock] */
 
@@ -70,6 +72,13 @@ static void rests(struct weft__worker *w)
 }
 
 /* ---- the wheel ---- */
+
+/* For the first worker alone, as into its inbox. */
+static void push_task(void)
+{
+    fetch_add_acq_rel(&inbox, 1);
+    if (weft__idle_wake(&rt.idle, 0)) weft__unpark(&workers[0].park);
+}
 
 static void arm(int64_t when)
 {
@@ -95,6 +104,7 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
     if (due == WEFT__NEVER || due > weft__clock_read(&rt->clock)) return 0;
     model_assert(!plain_read(&job_matters));
     arm(WEFT__NEVER);
+    if (plain_read(&timer_wakes)) push_task();
     return 1;
 }
 
@@ -113,13 +123,6 @@ void weft__thread_yield(void) { unreached(); }
 /* clang-format on */
 
 /* ---- the task, and its job ---- */
-
-/* For the first worker alone, as into its inbox. */
-static void push_task(void)
-{
-    fetch_add_acq_rel(&inbox, 1);
-    if (weft__idle_wake(&rt.idle, 0)) weft__unpark(&workers[0].park);
-}
 
 /* The first poll. The timer is armed before the job begins, or the other way round: it sleeps behind both. */
 static void begin_job(void)
@@ -198,6 +201,27 @@ static void only_arms(void *worker)
     fall_asleep(worker);
 }
 
+/* Twice: its timer wakes it. */
+static void sleeps_by_timers(void *worker)
+{
+    for (int64_t when = LATER; when <= 2 * LATER; when += LATER) {
+        arm(when);
+        sleep_until_work(worker);
+        model_assert(weft__clock_read(&rt.clock) == when);
+    }
+}
+
+/* A thread that slept on the clock as well, and is over. */
+static void looks_once(void *unused)
+{
+    (void)unused;
+    if (model_mutant == OUTSIDER_TELLS_NOBODY) {
+        (void)weft__clock_move_idle(&rt, WEFT__NEVER);
+    } else {
+        (void)weft__clock_move_outside(&rt);
+    }
+}
+
 static void begin(bool with_job)
 {
     memset(&rt, 0, sizeof(rt));
@@ -213,6 +237,7 @@ static void begin(bool with_job)
     weft__lock_init(&wheel_lock, WEFT__RANK_NONE);
     plain_write(&deadline, WEFT__NEVER);
     plain_write(&job_matters, with_job);
+    plain_write(&timer_wakes, false);
     store_relaxed(&inbox, 0);
     for (uint32_t i = 0; i < WORKERS; i++) {
         workers[i].rt = &rt;
@@ -251,14 +276,28 @@ static void nothing_but_a_timer(void)
     model_assert(weft__clock_read(&rt.clock) == LATER);
 }
 
+/* Whoever moves it, the task that it wakes sleeps again, and is not forgotten. */
+static void moved_from_outside(void)
+{
+    begin(false);
+    rt.worker_count = 1;
+    rt.idle.worker_count = 1;
+    plain_write(&timer_wakes, true);
+    model_thread(sleeps_by_timers, &workers[0]);
+    model_thread(looks_once, NULL);
+    model_join();
+}
+
 static const struct model_case cases[] = {
     {.name = "clock: a job is begun beside one who falls asleep", .run = beside_one_who_falls_asleep, .preemptions = 2},
     {.name = "clock: a job is begun by one who is woken", .run = woken_from_outside, .preemptions = 2},
     {.name = "clock: it is moved to the one timer", .run = nothing_but_a_timer},
+    {.name = "clock: a thread outside moves it, and goes on", .run = moved_from_outside, .preemptions = 2},
     {.name = "mutant: it is not looked again behind the deadlines", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = LOOKS_ONCE, .must_fail = true},
     {.name = "mutant: nobody notices who slept, worked and sleeps again", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_NOT_COUNTED, .must_fail = true},
     {.name = "mutant: a rest is counted before what was done", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_WITHOUT_ORDER, .must_fail = true},
     {.name = "mutant: a sleeper's job is not seen with it", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = SLEEPERS_WITHOUT_ORDER, .must_fail = true},
+    {.name = "mutant: a thread outside moves it, and tells nobody", .run = moved_from_outside, .preemptions = 2, .mutant = OUTSIDER_TELLS_NOBODY, .must_fail = true},
 };
 
 int main(int argc, char **argv)
