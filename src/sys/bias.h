@@ -77,15 +77,15 @@ typedef const void *_Atomic weft__bias_mark;
 static inline bool weft__bias_take_own(struct weft__lock *lock, uint8_t number,
                                        weft__bias_mark *mark)
 {
-    /* relaxed, all: our own; take_back has a membarrier, which lies before this or behind it */
-    store_relaxed(mark, lock);
+    /* [bias-hold] with take_back of the lock that we have just dropped: it may find this where that wrote NULL */
+    store_release(mark, lock);
     fence_light();
+    /* relaxed: take_back has a membarrier, which lies before this or behind it */
     if (__builtin_expect(load_relaxed(&lock->owner) == number, 1)) {
         weft__lock_order_enter(lock);
         return true;
     }
-    /* [bias-hold] with take_back, which may have missed what our last drop wrote there */
-    store_release(mark, NULL);
+    store_release(mark, NULL); /* [bias-hold] with take_back, as above */
     return false;
 }
 

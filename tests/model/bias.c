@@ -156,6 +156,15 @@ static void owner_once(void *unused)
     once(1, false);
 }
 
+/* And then takes another lock that is its own, at the same place: its mark names that one from then on. */
+static void owner_goes_on(void *next)
+{
+    struct weft__lock *lock = next;
+    owner_once(NULL);
+    (void)weft__bias_take(lock, 1, OUTER);
+    weft__bias_drop(lock, 1, OUTER);
+}
+
 static void other_frees(void *unused)
 {
     (void)unused;
@@ -203,6 +212,18 @@ static void taken_back(void)
     model_thread(owner_once, NULL);
     model_thread(other, NULL);
     end(2, 2);
+}
+
+static void taken_back_behind_another(void)
+{
+    struct weft__bias *next = model_alloc(sizeof(*next));
+    lent_to(1);
+    weft__bias_init(next, WEFT__RANK_NONE);
+    store_relaxed(&next->lock.owner, 1);
+    model_thread(owner_goes_on, &next->lock);
+    model_thread(other, NULL);
+    end(2, 2);
+    model_free(next);
 }
 
 static void taken_back_by_one_of_two(void)
@@ -422,6 +443,10 @@ static void favours_nobody(void)
 static const struct model_case cases[] = {
     {.name = "lent: taken back from its owner",
      .run = taken_back,
+     .unbounded = true,
+     .weaken = true},
+    {.name = "lent: taken back from an owner that goes on to the next",
+     .run = taken_back_behind_another,
      .unbounded = true,
      .weaken = true},
     {.name = "lent: two others at once", .run = taken_back_by_one_of_two, .preemptions = 3},
