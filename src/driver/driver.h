@@ -212,9 +212,15 @@ int weft__driver_release(struct weft__fdslot *slot);
 /* The last operation of a closed slot has left it. */
 void weft__driver_dispose(struct weft__fdslot *slot);
 
-/* An operation is over; the last one of a closed slot ends it. */
+static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
+{
+    return __builtin_expect(slot->port->lost, 0);
+}
+
+/* An operation is over; the last one of a closed slot ends it. In the child of a fork there is nothing to leave: the slot is a copy, whose lock may be held by nobody. */
 static inline void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
 {
+    if (weft__driver_is_lost(slot)) return;
     if (__builtin_expect(weft__fdslot_finish(slot, as, 0, 0), 0)) weft__driver_dispose(slot);
 }
 
@@ -247,11 +253,6 @@ static inline bool weft__driver_direct(struct weft__fdslot *slot)
 static inline bool weft__driver_always_direct(const struct weft__fdslot *slot)
 {
     return !slot->port->driver->ops->direct;
-}
-
-static inline bool weft__driver_is_lost(const struct weft__fdslot *slot)
-{
-    return __builtin_expect(slot->port->lost, 0);
 }
 
 /* For backends: a slot that was not let go of is free now. `locked`: the port's lock is held. */

@@ -273,6 +273,7 @@ static weft_poll send_to_tries(struct weft_dgram_send_to *f)
 {
     struct weft__fdslot *slot = slot_of(f->dgram);
     uint64_t word = weft__fdslot_look(slot);
+    if (weft__driver_is_lost(slot)) return send_to_ends(f, -ECHILD); /* somebody forked meanwhile */
     if (word & WEFT__READY_CLOSED) return send_to_ends(f, -EBADF);
     ssize_t r = weft__packet_send(slot->fd, f->buf, f->len, weft__addr_within(f->to));
     if (r != -EAGAIN) return send_to_ends(f, r);
