@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * A lent bell: the lock of a notify is lent to the worker that is alone with it, and taken back by tasks that are stolen and by threads. No ring is lost by that, on 1, 2 and 4
- * workers and a current-thread runtime, by tasks of both kinds; those who are told in batches by the owner are all told; who gives up leaves the list.
+ * workers and a current-thread runtime, by tasks of both kinds; those who are told in batches by the owner are all told; who gives up leaves the list. A bell that outlives its owner
+ * is the next one's who bears that number, in this process or in the child of a fork.
  */
+#include "child.h"
 #include "crew.h"
 #include "sync/waitlist.h"
 #include "sys/membarrier.h"
@@ -135,6 +137,68 @@ TEST(notify_lent_to_a_worker_that_is_alone)
 {
     if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
     crew_each_of(alone, 1, -1);
+}
+
+/* ---- owners that are gone ---- */
+
+static bool nobody_took_it_back(weft_notify *of)
+{
+    return is_lent(of) && list_of(of)->lock.bits == WEFT__BIAS_LENT_BITS;
+}
+
+/* One after another, more than there are numbers: each has the first one's, and with it the bells. */
+TEST(notify_lent_to_whoever_bears_the_number)
+{
+    struct crew crew;
+    if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
+    bells_made();
+    for (int i = 0; i < WEFT__BIAS_NUMBERS + 2; i++) {
+        crew_start(&crew, i % 2 ? 1 : -1);
+        play(i == 0 ? 4 << WEFT__BIAS_LENT_BITS : 1);
+        crew_stop(&crew);
+        ASSERT(nobody_took_it_back(&game.there));
+        ASSERT(nobody_took_it_back(&game.back));
+    }
+}
+
+/* As the worker of a fresh runtime, with the number that the parent's has; and as a thread, who takes them back. */
+static void plays_in_the_child(void)
+{
+    weft_rt *rt;
+    int r;
+    if (DEATH_CHILD_MAY_ALLOCATE) {
+        CHILD_NEEDS(weft_rt_new(&(weft_rt_opts){.workers = 1, .make_default = true}, &rt) == 0);
+        game.rounds = 10;
+        weft_task *second = weft_spawn(returns);
+        weft_task *first = weft_go(fiber_serves);
+        CHILD_NEEDS(weft_join(first, &r) == 0 && weft_join(second, &r) == 0);
+        CHILD_NEEDS(nobody_took_it_back(&game.there) && nobody_took_it_back(&game.back));
+        CHILD_NEEDS(weft_rt_stop(rt, -1) == 0);
+    }
+    weft_notify_one(&game.there);
+    CHILD_NEEDS(!is_lent(&game.there));
+    CHILD_NEEDS(weft_notify_wait(&game.there) == 0);
+}
+
+static void forks(struct crew *crew)
+{
+    (void)crew;
+    bells_made();
+    play(4 << WEFT__BIAS_LENT_BITS);
+    pid_t child = fork();
+    if (child == 0) {
+        plays_in_the_child();
+        _exit(7);
+    }
+    ASSERT(ended_by(exit_code_of(child), 7));
+    play(10);
+    ASSERT(nobody_took_it_back(&game.there));
+}
+
+TEST(notify_lent_is_the_childs_behind_a_fork)
+{
+    if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
+    crew_each_of(forks, 1, -1);
 }
 
 /* ---- many that wait ---- */
