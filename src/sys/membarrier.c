@@ -12,20 +12,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int call(int command)
+static int ask(int command)
 {
-    int r = weft__fault(WEFT__FAULT_MEMBARRIER);
-    if (r < 0) return r;
     int before = weft__errno_save(); /* the caller's own call has not failed */
-    r = syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+    int r = syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
     weft__errno_restore(before);
     return r;
 }
 
-/* While there is one thread, as a rule: with two, the kernel takes 12 ms for it. If it fails, the first call does it. */
+static int call(int command)
+{
+    int r = weft__fault(WEFT__FAULT_MEMBARRIER);
+    return r < 0 ? r : ask(command);
+}
+
+/* While there is one thread, as a rule: with two, the kernel takes 12 ms for it. If it fails, the first call does it; main finds errno zero. */
 static __attribute__((constructor)) void announce_early(void)
 {
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    (void)ask(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
 int weft__membarrier(void)

@@ -4,9 +4,15 @@
  */
 #include "base/fault.h"
 #include "crew.h"
+#include "death.h"
 #include "test.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <weft/weft.h>
 
 #define OURS 1234 /* no error of the kernel's */
@@ -79,4 +85,52 @@ TEST(errno_of_a_threads_waits)
         LEAVES_ERRNO(0, weft_event_wait(&rung));
         weft_event_done(&rung);
     }
+}
+
+/* ---- before main ---- */
+
+enum { NO_FILTERS = 3, NOT_BEGUN };
+
+/* No answer of membarrier's. */
+#define NOT_HERE ENOTBLK
+
+/* As a container's filter does it. False: there are no filters. */
+static bool denies_membarriers(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | NOT_HERE),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/* Looked at by this program as the test below starts it. */
+TEST(errno_as_main_has_found_it)
+{
+    ASSERT_NE(test_errno_at_start(), NOT_HERE);
+}
+
+static void begins_anew(void *unused)
+{
+    (void)unused;
+    unsetenv("WEFT_TEST_REPEAT");
+    if (!denies_membarriers()) _exit(NO_FILTERS);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execl("/proc/self/exe", "feature_errno", "errno_as_main_has_found_it", NULL);
+    _exit(NOT_BEGUN);
+}
+
+/* The library announces its membarriers before main; the kernel may refuse. */
+TEST(errno_of_a_start_where_there_is_no_membarrier)
+{
+    if (getenv("WEFT_TEST_UNDER")) TEST_SKIP("Valgrind would not follow");
+    struct death d = death_of(begins_anew, NULL);
+    if (d.code == NO_FILTERS) TEST_SKIP("no seccomp here");
+    if (d.code != 0) fputs(d.said, stderr);
+    ASSERT_EQ(d.code, 0);
+    ASSERT_EQ(d.signal, 0);
 }

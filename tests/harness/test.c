@@ -15,6 +15,7 @@
 #include "task/call.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -34,6 +35,7 @@
 static struct test_case *first_case;
 static struct test_case **last_case = &first_case;
 static const char *program;
+static int errno_at_start;
 static uint64_t seed_of_run;
 static unsigned *skipped; /* shared with the children, which run one at a time */
 
@@ -323,8 +325,14 @@ static uint64_t fresh_seed(void)
     return ((uint64_t)now.tv_sec << 30 | (uint64_t)now.tv_nsec) ^ (uint64_t)getpid() << 20;
 }
 
+int test_errno_at_start(void)
+{
+    return errno_at_start;
+}
+
 int main(int argc, char **argv)
 {
+    errno_at_start = errno;
     const char *repeat = getenv("WEFT_TEST_REPEAT");
     long rounds = repeat ? strtol(repeat, NULL, 10) : 1;
 

@@ -57,6 +57,9 @@ void test_run_body(const struct test_case *c, void (*body)(void), int round);
  * Printed when a test fails. */
 uint64_t test_seed(void);
 
+/* errno, as main has found it: what ran before may have left something there. */
+int test_errno_at_start(void);
+
 /* How much of a heavy load to run here: `full` in a plain build, less under TSan, ASan or Valgrind. */
 uint64_t test_scaled(uint64_t full);
 
