@@ -67,13 +67,13 @@ static inline bool weft__direct_may(uint64_t word, enum weft__side side)
     return __builtin_expect((word & weft__ready_bits(side)) && !(word & WEFT__READY_CLOSED), 1);
 }
 
-/* The rare ends of an operation that is over. READY. */
+/* The rare end of an operation that is over. READY. */
 __attribute__((noinline)) weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot,
                                                                 uint32_t as, uint64_t seen,
                                                                 uint64_t bits);
-__attribute__((noinline)) weft_poll weft__direct_disposes(struct weft__fdslot *slot);
 
-/* It is over, and its frame says so; its try, behind the look `seen`, has found nothing more of `bits`. READY. */
+/* It is over, and its frame says so; its try, behind the look `seen`, has found nothing more of `bits`. READY. By the loan nobody has come since that look, and so nobody has
+ * closed it: whoever comes takes the loan back, and none is given within a try. */
 static inline __attribute__((always_inline)) weft_poll
 weft__direct_leaves(struct weft__fdslot *slot, uint32_t as, uint64_t seen, uint64_t bits)
 {
@@ -81,9 +81,10 @@ weft__direct_leaves(struct weft__fdslot *slot, uint32_t as, uint64_t seen, uint6
     if (__builtin_expect(!weft__waitlist_try_loan(&slot->list, me), 0))
         return weft__direct_leaves_by_word(slot, as, seen, bits);
     if (bits) weft__fdslot_clear_held(slot, seen, bits);
-    bool last = weft__fdslot_leave_held(slot, as);
+    bool last __attribute__((unused)) = weft__fdslot_leave_held(slot, as);
+    weft_dassert(!last);
     weft__waitlist_drop(&slot->list, me, WEFT__BY_LOAN);
-    return __builtin_expect(last, 0) ? weft__direct_disposes(slot) : WEFT_READY;
+    return WEFT_READY;
 }
 
 #endif

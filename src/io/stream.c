@@ -109,12 +109,6 @@ weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot, uint32_t as, ui
     return WEFT_READY;
 }
 
-weft_poll weft__direct_disposes(struct weft__fdslot *slot)
-{
-    weft__driver_dispose(slot);
-    return WEFT_READY;
-}
-
 /* A try was not the last one. True: it lets others run first. */
 static bool is_to_yield(struct weft__fdslot *slot, uint64_t seen, uint64_t bits, ssize_t got,
                         weft_cx *cx)
