@@ -76,6 +76,7 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     w->tick = over ? 0 : tick;
     w->background_tick = 0; /* nobody waits there */
     weft__worker_stretch(w);
+    w->stretch.left++; /* the poll that begins it is counted here, and by the loop is not: else one of a single poll would be at 0, where the loop never sees its end */
     if (over) (void)weft__worker_look(w);
     if (weft__runq_holds(&w->ring, 2)) weft__worker_offer(w, false);
     return true;

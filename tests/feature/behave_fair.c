@@ -8,6 +8,8 @@
 #include "crew.h"
 #include "test.h"
 
+#include <weft/time.h>
+
 #include <errno.h>
 
 #define TICK 61 /* the default of WEFT_TICK */
@@ -178,6 +180,66 @@ TEST(fair_injected_runs_soon_beside_inlined_joins)
     weft_rt_stats(rt, &s);
     ASSERT_GE(s.inlined, 400); /* else this is no test */
     rt_end(rt);
+}
+
+/* Arms a timer, which cuts the stretch of polls short. */
+struct naps {
+    WEFT_FRAME(int);
+    struct weft_sleep sleep;
+};
+static weft_async(naps)
+{
+    weft_begin;
+    weft_await(f->sleep, weft_sleep, weft_secs(3600));
+    weft_return(0);
+    weft_end;
+}
+
+/* Joins a child, run inside of its own poll, and lets others run; once with one that naps, which is run before the child. */
+struct forks {
+    WEFT_FRAME(int);
+    weft_rt *injects_into;
+    int nap_at;
+    int rounds;
+    weft_task *child;
+    struct weft_join join;
+    struct weft_yield pause;
+};
+static weft_async(forks)
+{
+    weft_begin;
+    while (!load_relaxed(&over)) {
+        fetch_add_relaxed(&polls_of_others, 1);
+        if (++f->rounds == 300) inject_one(f->injects_into);
+        f->child = weft_spawn(child);
+        if (f->rounds == f->nap_at) (void)weft_detach(weft_spawn(naps));
+        weft_await(f->join, weft_join, f->child, NULL);
+        weft_await(f->pause, weft_yield);
+        if (f->join.ret < 0 || f->pause.ret < 0) break;
+    }
+    weft_return(0);
+    weft_end;
+}
+
+static void inject_beside_forks(uint32_t tick, int nap_at)
+{
+    weft_rt *rt = rt_start(tick);
+    ASSERT_OK(weft_detach(weft_spawn(forks, .injects_into = rt, .nap_at = nap_at)));
+    while (load_relaxed(&seen_at) == 0 && load_relaxed(&polls_of_others) < 100 * (tick + 10))
+        ASSERT_GE(weft_rt_turn(rt, 0), 1);
+    ASSERT_GE(load_relaxed(&seen_at), 1);
+    ASSERT_LE(load_relaxed(&seen_at), 3 * tick + 3);
+    rt_end(rt);
+}
+
+/* A stretch is as short as one poll: with a tick of 1; with one of 33 behind a look at the background queue; with any, where a timer was armed. */
+TEST(fair_injected_runs_soon_behind_inlined_joins_whatever_the_stretch)
+{
+    static const uint32_t ticks[] = {1, 2, 32, 33, TICK, 65};
+    for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++)
+        inject_beside_forks(ticks[i], 0);
+    for (int nap_at = 1; nap_at <= TICK; nap_at++)
+        inject_beside_forks(TICK, nap_at);
 }
 
 /* ---- the ring ------------------------------------------------------------------------------------------------ */
