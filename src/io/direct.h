@@ -8,7 +8,7 @@
  *     BEGINS -> TRIES, WAITS   [opens]
  *     WAITS  -> TRIES          [opens]
  *     TRIES  -> BEGINS         [leaves]
- * Whoever puts them together (stream.c) makes all else the end of a path, in a function of its own: a system call spares nearly all registers, so the usual way has none to save. And what
+ * Whoever puts them together (stream.c) makes all else the end of a path, in a function of its own, so that the usual way calls nobody but the kernel. And what
  * has made a system call returns by a jump (WEFT__JUMPS_BACK): behind the kernel's calls the processor has forgotten ours, and predicts each return to one wrongly, 15 to 20 cycles.
  * Threads: the poller's.
  */
