@@ -15,7 +15,7 @@
  *
  * Not saved: the floating-point environment (rounding, exception masks), the signal mask, errno.
  * They belong to the thread. Shadow stacks (x86 SHSTK, aarch64 GCS) are not switched: a process that
- * has them on cannot use fibers.
+ * has them on cannot use fibers, nor, on x86, anything else that returns by a jump (io/direct.h).
  * Rejected: saving mxcsr and the x87 word (1.4 ns more on each switch, for what few programs change).
  */
 #ifndef WEFT_TASK_CONTEXT_H
