@@ -133,7 +133,7 @@ static void count_in(struct weft__port *port)
 /* Holds: port->lock. Behind it the caller still holds the driver. */
 static void count_out(struct weft__port *port)
 {
-    bool last = fetch_sub_relaxed(&port->fds, 1) == 1; /* relaxed: one too many costs a look */
+    bool last = weft__port_count_down(port, 1);
     if (last && !port->down) port->driver->calm(port->driver);
 }
 
@@ -180,8 +180,7 @@ void weft__port_count_in(struct weft__port *port)
 
 void weft__port_count_out(struct weft__port *port, uint32_t count)
 {
-    /* relaxed: one too many costs a look */
-    if (count > 0 && fetch_sub_relaxed(&port->fds, count) == count) port->driver->calm(port->driver);
+    if (count > 0 && weft__port_count_down(port, count)) port->driver->calm(port->driver);
 }
 
 /* ---- end ---- */

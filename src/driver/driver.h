@@ -176,6 +176,19 @@ static inline bool weft__port_idle(const struct weft__port *port)
     return load_relaxed(&port->fds) == 0; /* relaxed: who adds the first stirs its worker */
 }
 
+/* The same for who moves a clock that stands: if not, whoever has counted the last one out is seen awake. */
+static inline bool weft__port_is_watched(const struct weft__port *port)
+{
+    return load_acquire(&port->fds) > 0; /* [port-calm] with count_down */
+}
+
+/* So many less. True: those were the last. */
+static inline bool weft__port_count_down(struct weft__port *port, uint32_t count)
+{
+    /* [port-calm] with is_watched: this thread is awake, and whom it is about to wake may have timers that are over by that */
+    return fetch_sub_release(&port->fds, count) == count;
+}
+
 /* One turn without sleeping: fetch up to `most`, deliver. Returns how many tasks were woken. */
 uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own);
 

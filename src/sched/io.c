@@ -98,7 +98,7 @@ void weft__io_done(struct weft_rt *rt)
 bool weft__io_is_watched(const struct weft_rt *rt)
 {
     for (uint32_t i = 0; i < rt->driver->port_count; i++)
-        if (!weft__port_idle(&rt->driver->ports[i])) return true;
+        if (weft__port_is_watched(&rt->driver->ports[i])) return true;
     return false;
 }
 

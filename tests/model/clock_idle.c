@@ -20,6 +20,7 @@ enum {
     RESTS_WITHOUT_ORDER,    /* who is noticed to have slept may have begun a job that is not seen */
     SLEEPERS_WITHOUT_ORDER, /* who is found asleep may have begun a job that is not seen */
     OUTSIDER_TELLS_NOBODY,  /* a thread outside moves it and goes on */
+    PORT_WITHOUT_ORDER,     /* who hears that the kernel has nothing more to tell may not see who was told */
 };
 
 #include "sched/idle.c"
@@ -54,6 +55,7 @@ static struct weft__worker workers[WORKERS];
 static struct weft__wheel wheels[WORKERS + 1];
 static struct weft__park job;       /* its thread's */
 static _Atomic uint32_t inbox;      /* the task, pushed by an RMW */
+static struct weft__port port;      /* of the first worker */
 static bool job_matters;            /* constant, as the next: no timer comes before it has ended */
 static bool timer_wakes;            /* it is the task's that is woken */
 static struct weft__lock wheel_lock;
@@ -113,7 +115,7 @@ uint32_t weft__wheel_look(struct weft_rt *rt, struct weft__wheel *wheel)
 /* clang-format off */
 static void unreached(void) { model_fail_at("not part of the model", __FILE__, __LINE__); }
 int64_t weft__clock_now(void) { return 0; }
-bool weft__io_is_watched(const struct weft_rt *rt) { (void)rt; return false; }
+bool weft__io_is_watched(const struct weft_rt *rt) { (void)rt; return model_mutant == PORT_WITHOUT_ORDER ? !weft__port_idle(&port) : weft__port_is_watched(&port); }
 bool weft__blocking_holds(struct weft__blocking *pool, const _Atomic uint32_t *holds) { (void)pool; return load_acquire(holds) > 0; }
 void weft__rt_unpark(struct weft_rt *rt, uint32_t worker) { if (worker != WEFT__IDLE_NOBODY) weft__unpark(&rt->workers[worker].park); }
 void weft__rt_signal(struct weft_rt *rt) { (void)rt; unreached(); }
@@ -145,6 +147,27 @@ static void job_runs(void *pushes_first)
     if (pushes_first) push_task();
     (void)weft__park(&job, WEFT__NEVER);
     push_task();
+}
+
+/* The same of what the kernel is asked for, and whose end the worker is told in its sleep: it counts that out, and polls the task. */
+static void ask_the_kernel(void)
+{
+    arm(LATER);
+    fetch_add_relaxed(&port.fds, 1);
+}
+
+static void see_what_it_told(void)
+{
+    if (weft__port_count_down(&port, 1)) weft__clock_nudge(&rt);
+    model_assert(weft__clock_read(&rt.clock) == 0);
+    arm(WEFT__NEVER);
+}
+
+static void kernel_tells(void *unused)
+{
+    (void)unused;
+    fetch_add_acq_rel(&inbox, 1);
+    weft__unpark(&workers[0].park);
 }
 
 /* ---- workers ---- */
@@ -189,6 +212,13 @@ static void polls_when_woken(void *worker)
     see_its_end();
 }
 
+static void polls_by_the_kernel(void *worker)
+{
+    ask_the_kernel();
+    sleep_until_work(worker);
+    see_what_it_told();
+}
+
 /* It has nothing to do, and nobody wakes it. */
 static void only_sleeps(void *worker)
 {
@@ -228,6 +258,7 @@ static void begin(bool with_job)
     memset(workers, 0, sizeof(workers));
     memset(heres, 0, sizeof(heres));
     memset(looked, 0, sizeof(looked));
+    memset(&port, 0, sizeof(port));
     rt.workers = workers;
     rt.wheels = wheels;
     rt.worker_count = WORKERS;
@@ -252,6 +283,16 @@ static void beside_one_who_falls_asleep(void)
     model_thread(polls_at_once, &workers[0]);
     model_thread(only_sleeps, &workers[1]);
     model_thread(job_runs, NULL);
+    model_join();
+    model_assert(weft__clock_read(&rt.clock) == 0);
+}
+
+static void told_by_the_kernel(void)
+{
+    begin(true);
+    model_thread(polls_by_the_kernel, &workers[0]);
+    model_thread(only_sleeps, &workers[1]);
+    model_thread(kernel_tells, NULL);
     model_join();
     model_assert(weft__clock_read(&rt.clock) == 0);
 }
@@ -291,12 +332,14 @@ static void moved_from_outside(void)
 static const struct model_case cases[] = {
     {.name = "clock: a job is begun beside one who falls asleep", .run = beside_one_who_falls_asleep, .preemptions = 2},
     {.name = "clock: a job is begun by one who is woken", .run = woken_from_outside, .preemptions = 2},
+    {.name = "clock: the kernel has something to tell", .run = told_by_the_kernel, .preemptions = 2},
     {.name = "clock: it is moved to the one timer", .run = nothing_but_a_timer},
     {.name = "clock: a thread outside moves it, and goes on", .run = moved_from_outside, .preemptions = 2},
     {.name = "mutant: it is not looked again behind the deadlines", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = LOOKS_ONCE, .must_fail = true},
     {.name = "mutant: nobody notices who slept, worked and sleeps again", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_NOT_COUNTED, .must_fail = true},
     {.name = "mutant: a rest is counted before what was done", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_WITHOUT_ORDER, .must_fail = true},
     {.name = "mutant: a sleeper's job is not seen with it", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = SLEEPERS_WITHOUT_ORDER, .must_fail = true},
+    {.name = "mutant: whom the kernel has told is not seen awake", .run = told_by_the_kernel, .preemptions = 2, .mutant = PORT_WITHOUT_ORDER, .must_fail = true},
     {.name = "mutant: a thread outside moves it, and tells nobody", .run = moved_from_outside, .preemptions = 2, .mutant = OUTSIDER_TELLS_NOBODY, .must_fail = true},
 };
 
