@@ -77,7 +77,7 @@ static weft_async(moving)
     weft_end;
 }
 
-/* To its end: whoever receives finds all of them there. */
+/* To its end. Whoever receives finds them there. */
 static void move(struct post *post, bool receiving, bool stackless)
 {
     int r = 1;
@@ -88,26 +88,41 @@ static void move(struct post *post, bool receiving, bool stackless)
     ASSERT_OK(r);
 }
 
+static uint32_t calls_to_move(struct post *post, bool receiving, bool stackless)
+{
+    weft__fault_reset();
+    move(post, receiving, stackless);
+    return weft__fault_calls(receiving ? WEFT__FAULT_RECV : WEFT__FAULT_SEND);
+}
+
+/* All of them, once. Gives the calls that it took to receive them. */
+static uint32_t once_across(struct post *out, struct post *in, bool stackless)
+{
+    weft_addr to;
+    ASSERT_OK(weft_udp_local(in->udp, &to));
+    post_begins(out, &to);
+    post_begins(in, NULL);
+    ASSERT_EQ(calls_to_move(out, false, stackless), CALLS);
+    uint32_t calls = calls_to_move(in, true, stackless);
+    for (unsigned i = 0; i < MANY; i++) {
+        ASSERT_EQ(in->msgs[i].got, BYTES);
+        town_check(in->bytes[i], BYTES, i);
+    }
+    return calls;
+}
+
+/* A kernel that leaves them to its own thread (ksoftirqd) brings some late, and who receives asks once more: not each time. */
 static void many_by_few(struct crew *crew)
 {
     static struct post out, in;
     (void)crew;
     for (int stackless = 0; stackless < 2; stackless++) {
-        weft_addr to;
+        uint32_t calls = 0;
         ASSERT_OK(weft_udp_bind("127.0.0.1:0", &out.udp));
         ASSERT_OK(weft_udp_bind("127.0.0.1:0", &in.udp));
-        ASSERT_OK(weft_udp_local(in.udp, &to));
-        post_begins(&out, &to);
-        post_begins(&in, NULL);
-        weft__fault_reset();
-        move(&out, false, stackless);
-        ASSERT_EQ(weft__fault_calls(WEFT__FAULT_SEND), CALLS);
-        move(&in, true, stackless);
-        ASSERT_EQ(weft__fault_calls(WEFT__FAULT_RECV), CALLS);
-        for (unsigned i = 0; i < MANY; i++) {
-            ASSERT_EQ(in.msgs[i].got, BYTES);
-            town_check(in.bytes[i], BYTES, i);
-        }
+        for (int i = 0; i < 100 && calls != CALLS; i++)
+            calls = once_across(&out, &in, stackless);
+        ASSERT_EQ(calls, CALLS);
         weft_close(out.udp);
         weft_close(in.udp);
     }
