@@ -72,7 +72,7 @@ static __attribute__((noinline)) bool another_stretch(struct weft__worker *w)
     bool over = tick >= w->tick_max;
     if (weft__worker_keeps_waiting(w) || (over && w->inline_ticks >= INLINE_TICKS_MAX)) return false;
     w->inline_ticks += over;
-    w->rounds += over;
+    w->round += over ? tick : 0;
     w->tick = over ? 0 : tick;
     w->background_tick = 0; /* nobody waits there */
     weft__worker_stretch(w);

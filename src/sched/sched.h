@@ -107,7 +107,7 @@ struct weft__worker {
     struct weft__stretch stretch;         /* until it looks elsewhere again */
     uint32_t tick;                  /* polls since the last look at inject and overflow, up to this stretch */
     uint32_t background_tick;       /* the same of the background queue; below WEFT__BACKGROUND_TICKS / 2 */
-    uint32_t rounds;                /* ticks since the overflow arrays were brought round */
+    uint32_t round;                 /* polls since the overflow arrays were brought round, up to the last tick */
     uint32_t next_streak;           /* times in a row that `next` went before the ring */
     uint32_t dive;                  /* takes from the ring that are of its newest: fibers wait for their children (join.c) */
     uint32_t dived;                 /* ticks since the ring's oldest last had to be taken */

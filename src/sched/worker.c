@@ -9,7 +9,7 @@
  *     ring full                              half of it to the worker's own overflow arrays; without memory for these, to the inject queue
  *     it has a place of its own (place.c)    there, whoever pushes it: never to where a thief could take it from
  * `next` keeps what was just woken in the cache, and makes fork-join go depth first. It goes before the ring at most three times in a row while others wait.
- * Every `tick_max` polls the worker first looks at the inject queue and brings its overflow arrays round, whatever it has. At 32 since its last look at the background
+ * Every `tick_max` polls the worker first looks at the inject queue, and every 488 at such a tick it brings its overflow arrays round, whatever it has. At 32 since its last look at the background
  * queue at the latest, and not before 16, it looks there, whatever it found. Tasks of its inbox and those of its ring take turns, one by one. (To take from the inbox needs no read-modify-write, so the look behind it may be
  * old; a ring that has something to offer has its turn, and its look, at the next poll.)
  * Of a long ring it takes some at once, into its hand (slot.h), and runs one after the other: they are its oldest, so the order is the ring's, and they go before a
@@ -25,9 +25,11 @@
 /* Times in a row that `next` goes before a ring that has something. Doubled: two tasks that wake each other starve the ring twice as long. */
 #define NEXT_STREAK_MAX 3
 
-/* Ticks between two times that the overflow arrays are brought round. It moves 250 tasks: halved, a thousand yielding tasks pay for it at each poll; doubled, those
- * in the arrays wait twice as long for those in the ring. */
-#define ROUNDS_MAX 8
+/* Polls between two times that the overflow arrays are brought round, at a tick: eight of 61, and about twice what a ring holds, since what has come in must have its turn before it goes
+ * out again; else the same tasks miss theirs each time, and starve. It moves 250 tasks: halved, a thousand yielding tasks pay for it at each poll; doubled, those in the arrays wait twice
+ * as long for those in the ring. */
+#define ROUND_POLLS 488
+_Static_assert(ROUND_POLLS > WEFT__RUNQ_CAP + WEFT__RUNQ_CAP / 2, "all that is in the ring runs between two rounds");
 
 /* Ticks after which the ring's oldest has its turn, however deep fibers that join are (join.c): about 1,000 polls, as for tasks that run inside of joins. */
 #define DIVED_MAX 16
@@ -147,7 +149,7 @@ const struct weft__sched weft__sched = {.ops = &ops};
 /* The overflow arrays are brought round. Gives one of their tasks, to run; NULL: they were empty. */
 static struct weft_task *take_round(struct weft__worker *w)
 {
-    w->rounds = 0;
+    w->round = 0;
     if (weft__runq_holds(&w->ring, WEFT__RUNQ_CAP / 2 + 1)) (void)weft__overflow_spill(&w->over, &w->ring);
     return weft__overflow_refill(&w->over, &w->ring).run;
 }
@@ -155,6 +157,7 @@ static struct weft_task *take_round(struct weft__worker *w)
 /* The fairness tick: what lies in the inject queue or behind a ring that never runs dry gets its turn. */
 static struct weft_task *take_in_turn(struct weft__worker *w)
 {
+    w->round += w->tick;
     w->tick = 0;
     w->inline_ticks = 0;
     if (++w->dived >= DIVED_MAX) {
@@ -169,7 +172,7 @@ static struct weft_task *take_in_turn(struct weft__worker *w)
     (void)weft__worker_look(w);
     (void)weft__io_turn(w, w->shard->port);
     struct weft_task *task = weft__worker_take_inject(w);
-    if (++w->rounds < ROUNDS_MAX || weft__overflow_count(&w->over) == 0) return task;
+    if (w->round < ROUND_POLLS || weft__overflow_count(&w->over) == 0) return task;
     struct weft_task *spilled = take_round(w);
     if (!task) return spilled;
     if (spilled) weft__worker_push_back(w, spilled); /* an inject queue that is never empty does not hold the arrays up */
