@@ -84,7 +84,7 @@ WEFT_API weft_rt *weft_rt_enter(weft_rt *rt);
 /* The current one: of the running task, else the one entered, else the process's default; NULL: none. */
 WEFT_API weft_rt *weft_rt_current(void);
 
-/* What its fds are waited for with: "epoll" or "io_uring". `why` may be NULL: set to the reason why it is not what was asked for, or to NULL. Both belong to the runtime. */
+/* What its fds are waited for with: "epoll" or "io_uring". `why` may be NULL: set to the reason why it is not what was asked for, or to NULL. Both belong to the runtime. Of NULL: "none". */
 WEFT_API const char *weft_rt_driver(const weft_rt *rt, const char **why);
 
 /* Current-thread runtimes: run what is ready, waiting up to `timeout_ns` if there is nothing, or until a timer is due or an fd has something. If its clock
@@ -96,9 +96,10 @@ WEFT_API int weft_rt_turn(weft_rt *rt, int64_t timeout_ns);
  * in the child of a fork. */
 WEFT_API int weft_rt_fd(weft_rt *rt);
 
+/* Its threads that run tasks; 0 of a current-thread runtime, and of NULL. */
 WEFT_API unsigned weft_rt_workers(const weft_rt *rt);
 
-/* Counters, summed over the workers; each right for itself. */
+/* Counters, summed over the workers; each right for itself. Of NULL: all zero. Of a worker: 0; -EINVAL for NULL, or if there is no such worker. */
 typedef struct weft_stats {
     uint64_t spawned, completed, polls, steals, stolen, parks, wakes, spills, inlined;
     uint64_t spurious;                         /* times that a worker woke, found nothing, and slept again */

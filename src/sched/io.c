@@ -81,8 +81,8 @@ int weft__io_new(struct weft_rt *rt)
 
 const char *weft_rt_driver(const weft_rt *rt, const char **why)
 {
-    if (why) *why = rt->driver_why[0] ? rt->driver_why : NULL;
-    return rt->driver->ops->name;
+    if (why) *why = rt && rt->driver_why[0] ? rt->driver_why : NULL;
+    return rt ? rt->driver->ops->name : "none";
 }
 
 void weft__io_stop(struct weft_rt *rt)

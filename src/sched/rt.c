@@ -386,7 +386,7 @@ weft_rt *weft_rt_current(void)
 
 unsigned weft_rt_workers(const weft_rt *rt)
 {
-    return rt->current_thread ? 0 : rt->worker_count;
+    return !rt || rt->current_thread ? 0 : rt->worker_count;
 }
 
 /* ---- stopping ---- */
@@ -458,7 +458,9 @@ static void add_counts(const struct weft__worker *w, weft_stats *s)
 
 void weft_rt_stats(const weft_rt *rt, weft_stats *into)
 {
+    if (!into) return;
     memset(into, 0, sizeof(*into));
+    if (!rt) return;
     for (uint32_t i = 0; i < rt->worker_count; i++) add_counts(&rt->workers[i], into);
     into->spawned += load_relaxed(&rt->spawned_outside); /* relaxed, both: counts */
     into->unread_failures = load_relaxed(&rt->unread.total);

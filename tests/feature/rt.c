@@ -401,3 +401,22 @@ TEST(rt_stats_add_up_once_joined)
 {
     crew_each(adds_up);
 }
+
+/* Nobody is asked: the answer says so, and nothing is followed. */
+TEST(rt_questions_to_no_runtime_are_answered)
+{
+    const char *why = "";
+    weft_stats s = {.spawned = 1};
+    weft_stats one = {.spawned = 1};
+    ASSERT_EQ(weft_rt_workers(NULL), 0);
+    ASSERT_STR(weft_rt_driver(NULL, &why), "none");
+    ASSERT_NULL(why);
+    weft_rt_stats(NULL, &s);
+    ASSERT_EQ(s.spawned, 0);
+    ASSERT_EQ(weft_rt_worker_stats(NULL, 0, &one), -EINVAL);
+    ASSERT_EQ(one.spawned, 1);
+    ASSERT_EQ(weft_rt_turn(NULL, 0), -EINVAL);
+    ASSERT_EQ(weft_rt_fd(NULL), -EINVAL);
+    ASSERT_EQ(weft_rt_files(NULL), -EINVAL);
+    ASSERT_OK(weft_rt_stop(NULL, 0));
+}
