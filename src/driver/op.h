@@ -10,6 +10,7 @@
  *     TRIES  -> WAITS    [nothing there]   unless it is a probe: then back to BEGINS
  *     WAITS  -> TRIES    [has its turn]
  *     any    -> BEGINS   [settles: leaves]
+ * Behind its runtime's stop no event tells what is ready, so each try is made, and one that finds nothing is the end: it would wait for ever.
  * A waiting leaf: given up, it has taken nothing, and settles at once. One that moves everything goes on as the same reader or writer.
  * A try that brings something costs budget; so a stream that never runs dry still lets others run.
  * Lives in the frame of the operation, as struct weft_io. Threads: the poller's.
@@ -159,11 +160,13 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
         uint64_t word = weft__fdslot_look(slot);
         if (__builtin_expect(word & WEFT__READY_CLOSED, 0))
             return weft__op_ends(slot, op, kind, all, ret, -EBADF);
-        if (word & kind->bits) {
+        if (word & (kind->bits | WEFT__READY_DOWN)) {
             if (lesson) lesson->seen = word;
             ssize_t got = kind->tries(slot, arg);
             if (weft__driver_is_lost(slot)) return weft__op_loses(op, ret, got);
             if (__builtin_expect(got == -EAGAIN, 0)) { /* not ready any more, unless something came since */
+                if (word & WEFT__READY_DOWN)
+                    return weft__op_ends(slot, op, kind, all, ret, -ESHUTDOWN);
                 weft__op_learns(slot, lesson);
                 continue;
             }
@@ -172,8 +175,6 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
             weft__op_learns(slot, lesson);
             if (!weft__leaf_may(cx)) return WEFT_PENDING;
         } else {
-            if (word & WEFT__READY_DOWN)
-                return weft__op_ends(slot, op, kind, all, ret, -ESHUTDOWN);
             if (cx->probe) return weft__op_withdraws(slot, op);
             if (weft__op_waits(slot, op, kind, cx) == WEFT_PENDING) return WEFT_PENDING;
         }

@@ -69,10 +69,12 @@ static bool starves(ssize_t r)
     return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS;
 }
 
+/* A connection that nobody could wait for any more is left where it is: taken, its peer would find it closed. */
 static ssize_t tries(struct weft__fdslot *slot, void *arg)
 {
     struct weft__take take = {.kind = WEFT__TAKE_ACCEPT};
     (void)arg;
+    if (weft__fdslot_look(slot) & WEFT__READY_DOWN) return -ESHUTDOWN;
     return weft__driver_take(slot, &take);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Edges of the driver: what a short read means of which descriptor, an event that is nobody's, the last fd of a clock that stands, a connection that
- * comes while its runtime stops.
+ * comes while its runtime stops; what can still be done behind that.
  */
 #include "base/fault.h"
 #include "driver/driver.h"
@@ -255,6 +255,123 @@ TEST(io_a_runtime_that_stops_is_not_told_of_an_fd)
     weft_close(c);
     weft_close(gate.listener);
     close(client);
+}
+
+/* ---- what can be done at once behind the stop ---- */
+
+static int waits_a_while(weft_stream *s)
+{
+    char b;
+    ssize_t n = 0;
+    WEFT_TIMEOUT(weft_ms(1)) n = weft_read(s, &b, 1);
+    return (int)n;
+}
+
+static int writes_a_while(weft_stream *s)
+{
+    ssize_t n = 0;
+    WEFT_TIMEOUT(weft_ms(1)) n = weft_write(s, "x", 1);
+    return (int)n;
+}
+
+static void is_full(int fd)
+{
+    static const char block[4096];
+    while (write(fd, block, sizeof block) > 0)
+        continue;
+    ASSERT_EQ(errno, EAGAIN);
+}
+
+static void is_empty(int fd)
+{
+    char buf[4096];
+    while (read(fd, buf, sizeof buf) > 0)
+        continue;
+    ASSERT_EQ(errno, EAGAIN);
+}
+
+static void until(int fd, short what)
+{
+    struct pollfd p = {.fd = fd, .events = what};
+    ASSERT_EQ(poll(&p, 1, -1), 1);
+}
+
+/* Of what may find room of its own once more: the kernel moves what it has. */
+static void writes_until_full(weft_stream *s)
+{
+    static const char block[4096];
+    ssize_t n;
+    while ((n = weft_write(s, block, sizeof block)) > 0)
+        continue;
+    ASSERT_EQ(n, -ESHUTDOWN);
+}
+
+static void runs(int (*fn)(weft_stream *), weft_stream *s)
+{
+    int r = 1;
+    ASSERT_OK(weft_join(weft_go(fn, s), &r));
+    ASSERT(r == -ETIME || r == 1); /* 1: it has found room */
+}
+
+/* There is nothing to read, and no room, when the runtime stops, and both are known. What comes later is there for whoever looks. */
+static void beyond(struct crew *crew, enum town_kind kind)
+{
+    weft_stream *in[2], *out[2];
+    char b[8] = {0};
+    town_pair(kind, in);
+    town_pair(kind, out);
+    runs(waits_a_while, in[1]);
+    is_full(weft_stream_fd(out[0]));
+    runs(writes_a_while, out[0]);
+    crew_stop(crew);
+    ASSERT_EQ(weft_read(in[1], b, sizeof b), -ESHUTDOWN);
+    writes_until_full(out[0]);
+    ASSERT_EQ(write(weft_stream_fd(in[0]), "abc", 3), 3);
+    until(weft_stream_fd(in[1]), POLLIN);
+    ASSERT_EQ(weft_read_exact(in[1], b, 2), 2);
+    ASSERT_EQ(weft_read(in[1], b, sizeof b), 1);
+    ASSERT_EQ(b[0], 'c');
+    ASSERT_EQ(weft_read(in[1], b, sizeof b), -ESHUTDOWN);
+    is_empty(weft_stream_fd(out[1]));
+    until(weft_stream_fd(out[0]), POLLOUT);
+    ASSERT_EQ(weft_write(out[0], b, 1), 1);
+    weft_close(in[0]);
+    until(weft_stream_fd(in[1]), POLLIN);
+    ASSERT_EQ(weft_read(in[1], b, sizeof b), 0);
+    weft_close(in[1]);
+    weft_close(out[0]);
+    weft_close(out[1]);
+}
+
+TEST(io_beyond_a_stop_what_can_be_done_is_done)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        for (int kind = TOWN_TCP; kind <= TOWN_PIPE; kind++) {
+            struct crew crew;
+            crew_start(&crew, crew_sizes[i]);
+            beyond(&crew, (enum town_kind)kind);
+        }
+    }
+}
+
+/* Nobody could wait for a connection that is taken then: it stays in the queue, where its peer does not find it closed. */
+TEST(io_beyond_a_stop_no_connection_is_taken)
+{
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        struct town_gate gate;
+        weft_stream *c;
+        char b;
+        crew_start(&crew, crew_sizes[i]);
+        town_open(&gate);
+        crew_stop(&crew);
+        int client = knocks(gate.listener);
+        ASSERT_EQ(weft_accept(gate.listener, &c), -ESHUTDOWN);
+        ASSERT_EQ(recv(client, &b, 1, MSG_DONTWAIT), -1);
+        ASSERT_EQ(errno, EAGAIN);
+        weft_close(gate.listener);
+        close(client);
+    }
 }
 
 /* ---- a thread that sleeps on the clock of a runtime that stops ---- */
