@@ -53,7 +53,7 @@ typedef struct weft_net_opts {
     bool fresh_port;     /* an address that was just in use is refused (SO_REUSEADDR is off) */
     bool v6_only;        /* "[::]:80" is IPv6 alone */
     bool nagle;          /* small writes wait for each other (TCP_NODELAY is off) */
-    int keepalive_s;     /* TCP: probes after so many seconds of silence; default: none */
+    int keepalive_s; /* TCP: probes after so many seconds of silence, up to 32,767; default: none */
     unsigned recv_bytes; /* of the kernel's buffers; default: the system's */
     unsigned send_bytes;
 } weft_net_opts;

@@ -77,6 +77,7 @@ WEFT_API int weft__proc_wait(weft_proc *proc, int *status);
  * Returns 0; -ESRCH: it has ended; -EINVAL: no such signal; -EPERM. */
 WEFT_API int weft_proc_kill(weft_proc *proc, int signal);
 
+/* Its number; -EINVAL for NULL. */
 WEFT_API pid_t weft_proc_pid(const weft_proc *proc);
 
 /* Takes it. If it has not ended, it is killed (kill_on_close), or goes on by itself; nothing of it is left behind in either case while the

@@ -31,7 +31,7 @@ void weft_file_close(weft_file *file)
 
 int weft_file_fd(const weft_file *file)
 {
-    return file->fd;
+    return file ? file->fd : -EINVAL;
 }
 
 /* ---- open -------------------------------------------------------------------------------------------- */

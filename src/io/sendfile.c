@@ -143,7 +143,7 @@ weft_poll weft_sendfile_poll(void *frame, weft_cx *cx)
     struct weft_sendfile *f = frame;
     ssize_t n = -EINVAL;
     f->weft__at = 0;
-    if (f->file && f->to && f->offset >= 0) do {
+    if (f->file && f->to && f->offset >= 0 && f->count >= -1) do {
             if (step(f, cx, &n) == WEFT_PENDING) {
                 f->weft__at = WEFT__LEAF_WAITS;
                 return WEFT_PENDING;

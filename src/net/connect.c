@@ -42,7 +42,7 @@ static int set_out(int fd, const weft_net_opts *opts, const struct weft__address
         .nagle = opts->nagle,
         .keepalive_s = opts->keepalive_s,
     };
-    int r = weft__sock_buffers(fd, opts);
+    int r = weft__sock_sound(opts) ? weft__sock_buffers(fd, opts) : -EINVAL;
     if (r < 0) return r;
     weft__sock_prepare(fd, &wishes);
     return weft__socket_connect(fd, addr);

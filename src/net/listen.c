@@ -60,7 +60,7 @@ static int listen_at(const weft_net_opts *opts, const struct weft__address *addr
     static const weft_net_opts none;
     int fd = -1;
     if (!opts) opts = &none;
-    if (opts->backlog < 0 || opts->keepalive_s < 0) return -EINVAL;
+    if (!weft__sock_sound(opts)) return -EINVAL;
     int r = weft__socket_open(addr, &fd);
     if (r < 0) return r;
     r = listen_on(fd, opts, addr, tcp);
@@ -105,7 +105,7 @@ int weft_listener_of_fd(const weft_net_opts *opts, int fd, weft_listener **into)
     static const weft_net_opts none;
     struct weft__address addr;
     bool packets = false;
-    if (!into) return -EINVAL;
+    if (!into || (opts && !weft__sock_sound(opts))) return -EINVAL;
     int r = weft__socket_listens(fd, &packets);
     if (r == 0) r = weft__socket_local(fd, &addr);
     if (r < 0) return r;

@@ -73,6 +73,14 @@ int weft_sock_get(weft_stream *stream, enum weft_sock_option option, int *into)
     return weft__socket_get(fd, options[option], into);
 }
 
+/* The kernel's MAX_TCP_KEEPIDLE. */
+#define KEEPALIVE_MAX_S 32767
+
+bool weft__sock_sound(const weft_net_opts *opts)
+{
+    return opts->backlog >= 0 && opts->keepalive_s >= 0 && opts->keepalive_s <= KEEPALIVE_MAX_S;
+}
+
 void weft__sock_prepare(int fd, const struct weft__sock_wishes *wishes)
 {
     if (!wishes->tcp) return;

@@ -16,6 +16,9 @@ struct weft__sock_wishes {
     int keepalive_s;
 };
 
+/* Numbers that no socket takes are told before there is one: of a connection that is there nobody is told. */
+bool weft__sock_sound(const weft_net_opts *opts);
+
 /* Of a fresh connection. What it does not know is no error: the connection is there. */
 void weft__sock_prepare(int fd, const struct weft__sock_wishes *wishes);
 

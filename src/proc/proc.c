@@ -278,7 +278,7 @@ int weft_proc_kill(weft_proc *proc, int signal)
 
 pid_t weft_proc_pid(const weft_proc *proc)
 {
-    return (pid_t)proc->process.pid;
+    return proc ? (pid_t)proc->process.pid : -EINVAL;
 }
 
 static void bury(struct weft_proc *proc)

@@ -494,8 +494,14 @@ TEST(sendfile_falls_back_to_reading)
         send_part(file, TOWN_UNIX, 0, -1, FILE_BYTES, nth % 2, false);
         weft__fault_reset();
     }
-    weft_file_close(file);
     ASSERT_EQ(weft_sendfile(NULL, 0, -1, NULL), -EINVAL);
+    weft_stream *pair[2];
+    town_pair(TOWN_UNIX, pair);
+    ASSERT_EQ(weft_sendfile(file, 0, -2, pair[0]), -EINVAL);
+    ASSERT_EQ(weft_sendfile(file, -1, 1, pair[0]), -EINVAL);
+    weft_close(pair[0]);
+    weft_close(pair[1]);
+    weft_file_close(file);
     crew_stop(&crew);
 }
 #endif

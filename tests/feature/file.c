@@ -250,6 +250,7 @@ TEST(file_refuses_what_makes_no_sense)
     ASSERT_EQ(weft_file_open(NULL, 0, 0, &file), -EINVAL);
     ASSERT_EQ(weft_file_open("/", 0, 0, NULL), -EINVAL);
     ASSERT_EQ(weft_file_of(-1, &file), -EBADF);
+    ASSERT_EQ(weft_file_fd(NULL), -EINVAL);
     ASSERT_EQ(weft_file_read(NULL, NULL, 0, 0), -EINVAL);
     ASSERT_EQ(weft_file_write(NULL, NULL, 0, 0), -EINVAL);
     ASSERT_EQ(weft_fs_load(NULL, 1, &text, NULL), -EINVAL);

@@ -113,6 +113,10 @@ static void options(struct crew *crew)
     weft_close(l);
     opts.backlog = -1;
     ASSERT_EQ(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l), -EINVAL);
+    opts = (weft_net_opts){.keepalive_s = 32768}; /* longer than the kernel keeps alive */
+    ASSERT_EQ(weft_tcp_listen_with(&opts, "127.0.0.1:0", &l), -EINVAL);
+    ASSERT_OK(weft_join(weft_spawn(weft_tcp_connect, text, &a, .opts = &opts), &value));
+    ASSERT_EQ(value, -EINVAL);
     ASSERT_OK(weft_pipe(&a, &b));
     ASSERT_EQ(weft_sock_set(a, WEFT_SOCK_NODELAY, 1), -ENOTSOCK);
     weft_close(a);
@@ -274,6 +278,7 @@ static void of_fds(struct crew *crew)
     weft_close(a);
     weft_close(b);
     ASSERT_EQ(weft_listener_of_fd(NULL, 0, NULL), -EINVAL);
+    ASSERT_EQ(weft_listener_of_fd(&(weft_net_opts){.keepalive_s = -1}, 0, &l), -EINVAL);
 }
 
 /* What does not take connections is no listener: an accept would try for ever. The descriptor stays the program's. */

@@ -147,6 +147,7 @@ static int is_refused(void)
     ASSERT_EQ(weft_proc_start(NULL, &p), -EINVAL);
     ASSERT_EQ(weft_proc_wait(NULL, NULL), -EINVAL);
     ASSERT_EQ(weft_proc_kill(NULL, SIGTERM), -EINVAL);
+    ASSERT_EQ(weft_proc_pid(NULL), -EINVAL);
     ASSERT_EQ(weft_proc_run(&(weft_proc_opts){.argv = ARGV("/nowhere")}, NULL, 0, 1, &all), -ENOENT);
     weft_proc_close(NULL);
     ASSERT(!p && !in);
