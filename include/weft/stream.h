@@ -211,7 +211,8 @@ WEFT_API void weft__dgram_close(weft_dgram *dgram, const char *caller);
 WEFT_API int weft_pipe(weft_stream **reader, weft_stream **writer);
 
 /* A stream of a descriptor that the program has: a terminal, a FIFO, a pipe, a connected stream socket. Takes fd if it succeeds, and
- * makes it non-blocking, for all who share its open file. Context: anywhere.
+ * makes it non-blocking, for all who share its open file. Not for a socket with TLS of the kernel's (TCP_ULP): its reads end with a record, and a stream takes a short one for all that
+ * there is; weft_fd and calls of your own serve it. Context: anywhere.
  * Returns 0; -EPERM: a plain file or directory, which is always ready and may block all the same: weft_stream_of_file (file.h); -EPROTOTYPE: a socket
  * whose messages have ends; -EBADF; else as weft_pipe. */
 WEFT_API int weft_stream_of_fd(int fd, weft_stream **into);
