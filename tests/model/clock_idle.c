@@ -75,11 +75,11 @@ static void rests(struct weft__worker *w)
 
 /* ---- the wheel ---- */
 
-/* For the first worker alone, as into its inbox. */
+/* For the first worker alone, as into its inbox; or for whoever turns it, who is told in any case. */
 static void push_task(void)
 {
     fetch_add_acq_rel(&inbox, 1);
-    if (weft__idle_wake(&rt.idle, 0)) weft__unpark(&workers[0].park);
+    if (weft__idle_wake(&rt.idle, 0) || rt.current_thread) weft__unpark(&workers[0].park);
 }
 
 static void arm(int64_t when)
@@ -219,6 +219,27 @@ static void polls_by_the_kernel(void *worker)
     see_what_it_told();
 }
 
+/* A turn of a current-thread runtime, as weft_rt_turn. */
+static void turn(struct weft__worker *w, void (*polls)(void))
+{
+    model_assert(!exchange_acquire(&rt.turning, true));
+    weft__here()->worker = w;
+    polls();
+    weft__here()->worker = NULL;
+    rests(w);
+    store_release(&rt.turning, false);
+}
+
+/* Whoever turns it does something else in between. */
+static void turns_twice(void *worker)
+{
+    turn(worker, begin_job);
+    while (!work_is_there())
+        (void)weft__park(&workers[0].park, WEFT__NEVER);
+    fetch_sub_acquire(&inbox, 1);
+    turn(worker, see_its_end);
+}
+
 /* It has nothing to do, and nobody wakes it. */
 static void only_sleeps(void *worker)
 {
@@ -317,12 +338,29 @@ static void nothing_but_a_timer(void)
     model_assert(weft__clock_read(&rt.clock) == LATER);
 }
 
+static void begin_with_one(bool with_job)
+{
+    begin(with_job);
+    rt.worker_count = 1;
+    rt.idle.worker_count = 1;
+}
+
+/* A thread outside looks between two turns, of which the first has begun a job. */
+static void begun_in_a_turn(void)
+{
+    begin_with_one(true);
+    rt.current_thread = true;
+    model_thread(turns_twice, &workers[0]);
+    model_thread(looks_once, NULL);
+    model_thread(job_runs, NULL);
+    model_join();
+    model_assert(weft__clock_read(&rt.clock) == 0);
+}
+
 /* Whoever moves it, the task that it wakes sleeps again, and is not forgotten. */
 static void moved_from_outside(void)
 {
-    begin(false);
-    rt.worker_count = 1;
-    rt.idle.worker_count = 1;
+    begin_with_one(false);
     plain_write(&timer_wakes, true);
     model_thread(sleeps_by_timers, &workers[0]);
     model_thread(looks_once, NULL);
@@ -333,10 +371,12 @@ static const struct model_case cases[] = {
     {.name = "clock: a job is begun beside one who falls asleep", .run = beside_one_who_falls_asleep, .preemptions = 2},
     {.name = "clock: a job is begun by one who is woken", .run = woken_from_outside, .preemptions = 2},
     {.name = "clock: the kernel has something to tell", .run = told_by_the_kernel, .preemptions = 2},
+    {.name = "clock: a job is begun in a turn beside a thread outside", .run = begun_in_a_turn, .preemptions = 2},
     {.name = "clock: it is moved to the one timer", .run = nothing_but_a_timer},
     {.name = "clock: a thread outside moves it, and goes on", .run = moved_from_outside, .preemptions = 2},
     {.name = "mutant: it is not looked again behind the deadlines", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = LOOKS_ONCE, .must_fail = true},
     {.name = "mutant: nobody notices who slept, worked and sleeps again", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_NOT_COUNTED, .must_fail = true},
+    {.name = "mutant: nobody notices a turn", .run = begun_in_a_turn, .preemptions = 2, .mutant = RESTS_NOT_COUNTED, .must_fail = true},
     {.name = "mutant: a rest is counted before what was done", .run = woken_from_outside, .preemptions = 3, .mutant = RESTS_WITHOUT_ORDER, .must_fail = true},
     {.name = "mutant: a sleeper's job is not seen with it", .run = beside_one_who_falls_asleep, .preemptions = 2, .mutant = SLEEPERS_WITHOUT_ORDER, .must_fail = true},
     {.name = "mutant: whom the kernel has told is not seen awake", .run = told_by_the_kernel, .preemptions = 2, .mutant = PORT_WITHOUT_ORDER, .must_fail = true},
