@@ -159,6 +159,7 @@ static const struct model_spare spare[] = {
     {"sched/watch.c", "", "so has watch, and nobody dozes here"},
     {"sched/poll.h", "store_release((&w->counts.completed",
      "[rt-ended] is for the one who stops a runtime with tasks"},
+    {"sched/sched.h", "store_release(&w->rests", "[clock-rest] is clock_idle's: nobody moves a clock here"},
     {"task/join.h", "", "join has a model test of its own: nobody joins here"},
     {"task/state.h", "", "so has state"},
     {NULL, NULL, NULL},
