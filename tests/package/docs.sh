@@ -37,6 +37,16 @@ for name in $named; do
     [ -e "tests/feature/$name.c" ] || [ -e "tests/unit/$name.c" ] || grep -qE "^(TEST(_WITH)?|ON_A_FIBER)\($name[,)]" tests/*/*.c || complain "0004 names '$name', which is no test and no file of tests"
 done
 
+# A test that is named right behind its file is in it: | `file`: `test`.
+pairs=$(awk -F'|' '/^\|/ { print $(NF - 1) }' docs/decisions/0004-tokio-behaviours.md | grep -oE '`[a-z0-9_./]+`: `[a-z0-9_]+`' | tr -d '` ' | sort -u)
+[ -n "$pairs" ] || complain "no test is named behind its file"
+for pair in $pairs; do
+    file=${pair%%:*}
+    case $file in tests/*) ;; *) file=tests/feature/$file.c ;; esac
+    [ -e "$file" ] || continue
+    grep -qE "^(TEST(_WITH)?|ON_A_FIBER)\(${pair#*:}[,)]" "$file" || complain "0004 names '${pair#*:}' of $file, which does not have it"
+done
+
 # ---- paths: what a page names in tests is there; of one with a star, some file. `tests/harness/test` stands for its .c and .h.
 
 for path in $(grep -oh '`tests/[A-Za-z0-9_./*]*`' README.md CONTRIBUTING.md docs/*.md docs/decisions/*.md | tr -d '`' | sort -u); do
