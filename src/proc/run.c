@@ -156,10 +156,13 @@ static void talk_begins(struct weft_proc_run *f)
     run->talk.wait = (struct weft_proc_wait){.proc = run->proc, .status = &f->into->status};
 }
 
-/* Operations that are under way are told to stop: they settle at once. */
+/* Operations that are under way are told to stop: they settle at once. So does one that has not begun, since there was no budget left when it was first polled: here is some. */
 static void settle(weft_pollfn *poll, void *frame, weft_cx *cx)
 {
+    uint32_t budget = cx->budget;
+    if (budget == 0) cx->budget = 1;
     weft_poll over = weft__poll_stop(poll, frame, cx);
+    cx->budget = budget;
     weft_assert(over == WEFT_READY);
 }
 

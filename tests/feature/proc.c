@@ -314,6 +314,19 @@ TEST(proc_given_up_leaves_nothing)
     each(given_up);
 }
 
+/* The same by tasks whose budget is over with each operation: what is told to stop before it has begun lets others run first. */
+TEST(proc_given_up_without_budget_leaves_nothing)
+{
+    need_pidfd();
+    for (size_t i = 0; i < CREW_SIZES; i++) {
+        struct crew crew;
+        crew_start_with(
+            &crew, &(weft_rt_opts){.workers = crew_sizes[i], .seed = test_seed() | 1, .budget = 1});
+        given_up(&crew);
+        crew_stop(&crew);
+    }
+}
+
 /* One that ends when it is killed, and not before. */
 static weft_proc_opts for_ever(weft_stream **in, weft_stream **out)
 {
