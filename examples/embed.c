@@ -72,10 +72,9 @@ static void *deliver(void *door)
 }
 
 /* The loop, with an fd of its own beside the runtime's. */
-static void loop(weft_rt *rt, int own_fd, weft_task *task)
+static void loop(weft_rt *rt, int rt_fd, int own_fd, weft_task *task)
 {
-    struct pollfd fds[] = {{.fd = weft_rt_fd(rt), .events = POLLIN},
-                           {.fd = own_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = rt_fd, .events = POLLIN}, {.fd = own_fd, .events = POLLIN}};
     while (!weft_done(task) || fds[1].fd >= 0) {
         if (poll(fds, 2, -1) < 0) continue;            /* a signal */
         if (fds[0].revents) (void)weft_rt_turn(rt, 0); /* runs what is ready, and does not wait */
@@ -89,9 +88,11 @@ int main(void)
     int door[2], read_letters = 0;
     pthread_t thread;
     if (weft_rt_new(&(weft_rt_opts){.workers = -1}, &rt) < 0) return 1; /* -1: no threads */
+    int rt_fd = weft_rt_fd(rt); /* below zero: poll would pass over it, and wait for ever */
     weft_task *task = weft_spawn_as((.rt = rt), reader);
-    if (!task || pipe(door) < 0 || pthread_create(&thread, NULL, deliver, &door[1])) return 1;
-    loop(rt, door[0], task);
+    if (rt_fd < 0 || !task || pipe(door) < 0 || pthread_create(&thread, NULL, deliver, &door[1]))
+        return 1;
+    loop(rt, rt_fd, door[0], task);
     int r = weft_join(task, &read_letters); /* it is done: this does not wait */
     pthread_join(thread, NULL);
     (void)weft_rt_stop(rt, -1);
