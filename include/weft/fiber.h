@@ -9,6 +9,7 @@
  * arguments are checked against its prototype, as in a call; what the machine would pass in other registers (floating
  * point, structs, vectors) is refused by the compiler. Two things it cannot see: a parameter of __int128, and a value
  * that does not fit a parameter narrower than int. gcc also refuses an enum by value: let the parameter be an int.
+ * An argument of floating point is converted as in a call, by way of int64_t.
  *
  * Whatever else a function takes or gives goes into a frame, and its body becomes a weft_fiber, which is spawned, run
  * and awaited as a stackless function is:
@@ -115,7 +116,7 @@ WEFT_API weft_poll weft__fiber_poll(void (*body)(void *frame), void *frame, weft
 /* Never defined and never used: see weft_bind. */
 extern void *weft_go_takes_integers_and_pointers_only;
 #define WEFT__POINTER(arg) weft_go_takes_integers_and_pointers_only
-#define WEFT__WORD(arg)    (uint64_t)(uintptr_t)(arg)
+#define WEFT__WORD(arg)    (uint64_t)(intptr_t)(arg) /* signed: a double below zero has no value as an unsigned one */
 #define WEFT__IS_VOID(T)   _Generic((T *)0, void *: 1, default: 0)
 #define WEFT__BYTES(T)     (WEFT__IS_VOID(T) ? 0 : __extension__ sizeof(T))
 

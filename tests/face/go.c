@@ -74,6 +74,24 @@ static void check_results(void)
     CHECK_EQ(call.ret_bytes, 0);
 }
 
+/* As in a call, also where they are below zero. The compiler may say what it says of a call. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
+static void check_floating_arguments(void)
+{
+    const double below = -3.75; /* what the compiler knows it converts itself */
+    volatile float above = 1e9f; /* and this the machine */
+    long product = 0;
+    uint64_t sum = 0;
+
+    CHECK_EQ(weft_join(weft_go(give_s64, below), &product), 0);
+    CHECK_EQ(product, -3);
+    CHECK_EQ(weft_join(weft_go(four, above, 1u, 1, 1), &sum), 0);
+    CHECK_EQ(sum, 1000000003);
+    CHECK_EQ(weft_bind(one, below).arg[0], (uint64_t)-3);
+}
+#pragma GCC diagnostic pop
+
 static char *find(char *text, int c)
 {
     return strchr(text, c);
@@ -183,6 +201,7 @@ static int app(int argc, char **argv)
 {
     CHECK(argc >= 1 && argv[0]);
     check_arguments();
+    check_floating_arguments();
     check_results();
     check_frames();
     return 0;
