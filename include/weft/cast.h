@@ -31,14 +31,20 @@
 extern "C" {
 #endif
 
-#define WEFT_BROADCAST(T) WEFT_CHAN(T)
-#define WEFT_WATCH(T)     WEFT_CHAN(T)
+/* Of messages of type T. The members are there for the types, of messages and of the whole, which is no channel; nobody reads them. */
+#define WEFT_BROADCAST(T)                                                                          \
+    struct {                                                                                       \
+        T *weft_of;                                                                                \
+        void *weft__cast[2];                                                                       \
+    }
+#define WEFT_WATCH(T) WEFT_BROADCAST(T)
 
 /* Of any type, unchecked; and what the typed ones are inside. */
 typedef struct weft_cast {
     void *weft_of;
+    void *weft__cast[2];
 } weft_cast;
-#define WEFT__CAST(cast) ((weft_cast *)(void *)(cast))
+#define WEFT__CAST(cast) WEFT__AS(weft_cast, cast)
 
 /* Where a listener is. All zero: before the first message, or the first value. */
 typedef struct weft_cursor {
@@ -122,7 +128,7 @@ WEFT_API void weft__cast_free(weft_cast *cast, const char *caller);
 #endif
 
 #define weft_broadcast_new(capacity, into)                                                         \
-    weft_broadcast_new_sized(WEFT__MSG_BYTES(into), capacity, (weft_cast **)(void *)(into))
+    weft_broadcast_new_sized(WEFT__MSG_BYTES(into), capacity, WEFT__INTO(weft_cast, into))
 #define weft_broadcast_send(cast, msg) weft__cast_send(WEFT__CAST(cast), WEFT__MSG(cast, msg))
 #define weft_broadcast_now(cast)       weft__cast_now(WEFT__CAST(cast))
 #define weft_broadcast_recv(cast, at, into)                                                        \
@@ -135,7 +141,7 @@ WEFT_API void weft__cast_free(weft_cast *cast, const char *caller);
 
 #define weft_watch_new(initial, into)                                                              \
     weft_watch_new_sized(WEFT__MSG_BYTES(into), WEFT__MSG(*(into), initial),                       \
-                         (weft_cast **)(void *)(into))
+                         WEFT__INTO(weft_cast, into))
 #define weft_watch_set(watch, value) weft__cast_send(WEFT__CAST(watch), WEFT__MSG(watch, value))
 #define weft_watch_update(watch, seen, value)                                                      \
     weft__watch_update(WEFT__CAST(watch), seen, WEFT__MSG(watch, value))

@@ -46,7 +46,7 @@ typedef struct weft_chan {
     void *weft_of;
 } weft_chan;
 
-#define weft_chan_of(chan) ((weft_chan *)(void *)(chan))
+#define weft_chan_of(chan) WEFT__AS(weft_chan, chan)
 
 /* ---- making, closing -------------------------------------------------------------------------------------------------------- */
 
@@ -199,6 +199,14 @@ WEFT_API int weft__reserve_many(weft_chan *chan, size_t count);
  * `1 ? msg : chan->weft_of` is the message's address, and a mismatch of the two types is the compiler's to report. */
 #ifndef __cplusplus
 #define WEFT__MSG(chan, msg) (1 ? (msg) : (chan)->weft_of)
+#define WEFT__ONE_READER(chan)                                                                     \
+    ((void)sizeof(struct {                                                                         \
+         char weft__;                                                                              \
+         _Static_assert(                                                                           \
+             sizeof(*(chan)) <= 2 * sizeof(void *),                                                \
+             "weft_on takes a channel or a delay queue: of others who asks has a cursor, too");    \
+     }),                                                                                           \
+     (chan))
 #define WEFT__MSG_BYTES(into)                                                                      \
     (sizeof(struct {                                                                               \
          char weft__;                                                                              \
@@ -230,17 +238,24 @@ static inline const void *weft__msg(void *of, const void *msg)
 /* A null pointer of that type: the member itself is not read here either, the channel may be none yet (weft_watch_new), or NULL. */
 #define WEFT__OF(chan)        static_cast<decltype((chan)->weft_of)>(nullptr)
 #define WEFT__MSG(chan, msg)  weft__msg(WEFT__OF(chan), msg)
+template <class C> static inline C *weft__one_reader(C *chan)
+{
+    static_assert(sizeof(C) <= 2 * sizeof(void *),
+                  "weft_on takes a channel or a delay queue: of others who asks has a cursor, too");
+    return chan;
+}
+#define WEFT__ONE_READER(chan) weft__one_reader(chan)
 #define WEFT__MSG_BYTES(into) sizeof(*(*(into))->weft_of)
 #endif
 
 #define WEFT__CHAN_NEW(kind, capacity, into)                                                       \
-    weft_chan_new_sized(kind, WEFT__MSG_BYTES(into), capacity, (weft_chan **)(void *)(into))
+    weft_chan_new_sized(kind, WEFT__MSG_BYTES(into), capacity, WEFT__INTO(weft_chan, into))
 #define weft_chan_new(capacity, into) WEFT__CHAN_NEW(WEFT_CHAN_BOUNDED, capacity, into)
 #define weft_chan_unbounded(into)     WEFT__CHAN_NEW(WEFT_CHAN_UNBOUNDED, 0, into)
 #define weft_chan_oneshot(into)       WEFT__CHAN_NEW(WEFT_CHAN_ONESHOT, 1, into)
 
-/* The two arguments of a send or receive, checked: for weft_await and weft_arm. */
-#define weft_on(chan, msg) (chan), WEFT__MSG(chan, msg)
+/* The two arguments of a send or receive, checked: for weft_await and weft_arm. Also those of a delay queue's next (delay.h). */
+#define weft_on(chan, msg) WEFT__ONE_READER(chan), WEFT__MSG(chan, msg)
 
 #define weft_send(chan, msg)                                                                       \
     (WEFT__CALL_FORM("weft_send()"), weft__send(weft_chan_of(chan), WEFT__MSG(chan, msg)))

@@ -37,7 +37,7 @@ typedef struct weft_delay {
     void *weft_of;
     char weft__delay;
 } weft_delay;
-#define weft_delay_of(queue) ((weft_delay *)(void *)(queue))
+#define weft_delay_of(queue) WEFT__AS(weft_delay, queue)
 
 /* Finds an item as long as it is in its queue; never another one. All zero finds nothing. */
 typedef struct weft_delay_key {
@@ -106,7 +106,7 @@ WEFT_API size_t weft__delay_clear(weft_delay *queue);
 #endif
 
 #define weft_delay_new(into)                                                                       \
-    weft_delay_new_sized(WEFT__MSG_BYTES(into), (weft_delay **)(void *)(into))
+    weft_delay_new_sized(WEFT__MSG_BYTES(into), WEFT__INTO(weft_delay, into))
 #define weft_delay_free(queue)  weft__delay_free(weft_delay_of(queue))
 #define weft_delay_close(queue) weft__delay_close(weft_delay_of(queue))
 #define weft_delay_insert(queue, item, ns, key)                                                    \

@@ -46,7 +46,7 @@ typedef struct weft_set {
     void *weft__[22];
     void *weft_of;
 } weft_set;
-#define weft_set_of(set) ((weft_set *)(void *)(set))
+#define weft_set_of(set) WEFT__AS_PART(weft_set, set)
 
 /* ---- spawning into it ------------------------------------------------------------------------------------------------------
  *

@@ -283,14 +283,22 @@ static inline struct weft_from_cast weft__from_cast(weft_cast *cast, weft_cursor
 /* ---- private: what is behind a pointer -------------------------------------------------------------------------------------------------
  *
  * Typed channels, delay queues and sets are structs without a name; their sizes tell them apart. */
+#define WEFT__PULL_WITHOUT_CURSOR                                                                  \
+    "weft_pull takes no broadcast or watch: weft_from_broadcast, weft_from_watch have a cursor"
 #ifndef __cplusplus
+_Static_assert(sizeof(weft_source) != sizeof(weft_cast), "their sizes tell them apart");
+_Static_assert(sizeof(weft_interval) != sizeof(weft_cast), "as above");
 #define WEFT__PULL_KIND(from)                                                                      \
-    _Generic((from),                                                                               \
-        weft_source *: WEFT__PULL_SOURCE,                                                          \
-        weft_interval *: WEFT__PULL_INTERVAL,                                                      \
-        default: sizeof(*(from)) == sizeof(weft_chan) ? WEFT__PULL_CHAN                            \
-        : sizeof(*(from)) == sizeof(weft_delay)       ? WEFT__PULL_DELAY                           \
-                                                      : WEFT__PULL_SET)
+    ((void)sizeof(struct {                                                                         \
+         char weft__;                                                                              \
+         _Static_assert(sizeof(*(from)) != sizeof(weft_cast), WEFT__PULL_WITHOUT_CURSOR);          \
+     }),                                                                                           \
+     (int)_Generic((from),                                                                         \
+         weft_source *: WEFT__PULL_SOURCE,                                                         \
+         weft_interval *: WEFT__PULL_INTERVAL,                                                     \
+         default: sizeof(*(from)) == sizeof(weft_chan) ? WEFT__PULL_CHAN                           \
+         : sizeof(*(from)) == sizeof(weft_delay)       ? WEFT__PULL_DELAY                          \
+                                                       : WEFT__PULL_SET))
 
 /* A pointer of the items' type, for its type alone: it is not evaluated. */
 #define WEFT__ITEM(from)                                                                           \
@@ -303,10 +311,10 @@ static inline struct weft_from_cast weft__from_cast(weft_cast *cast, weft_cursor
 #define WEFT__PULL_INTO(from, into) (1 ? (into) : WEFT__ITEM(from))
 
 #define weft_pull(from, into)                                                                      \
-    (WEFT__CALL_FORM("weft_pull()"), weft__pull((int)WEFT__PULL_KIND(from), (void *)(from),        \
+    (WEFT__CALL_FORM("weft_pull()"), weft__pull(WEFT__PULL_KIND(from), (void *)(from),             \
                                                 WEFT__PULL_INTO(from, into), WEFT__SIZE(into)))
 #define weft_from(from)                                                                            \
-    weft__from((int)WEFT__PULL_KIND(from), (void *)(from), WEFT__SIZE(WEFT__ITEM(from)))
+    weft__from(WEFT__PULL_KIND(from), (void *)(from), WEFT__SIZE(WEFT__ITEM(from)))
 
 #define weft_from_generator(frame, fn)                                                             \
     ((struct weft_from_generator){                                                                 \
@@ -322,9 +330,10 @@ static inline struct weft_from_cast weft__from_cast(weft_cast *cast, weft_cursor
     ((struct fn){.from = (its_from),                                                               \
                  .into = WEFT__PULL_INTO(its_from, its_into),                                      \
                  .bytes = WEFT__SIZE(its_into),                                                    \
-                 .kind = (int)WEFT__PULL_KIND(its_from)})
+                 .kind = WEFT__PULL_KIND(its_from)})
 #else
 template <class F> struct weft__pull_kind_of {
+    static_assert(sizeof(F) != sizeof(weft_cast), WEFT__PULL_WITHOUT_CURSOR);
     static constexpr int kind = sizeof(F) == sizeof(weft_chan)    ? WEFT__PULL_CHAN
                                 : sizeof(F) == sizeof(weft_delay) ? WEFT__PULL_DELAY
                                                                   : WEFT__PULL_SET;

@@ -33,6 +33,8 @@ typedef WEFT_KEYED(int, int) int_keyed;
 extern int_keyed by_int;
 typedef WEFT_DELAY(int) int_delay;
 extern int_delay *delayed;
+typedef WEFT_BROADCAST(int) int_cast;
+extern int_cast *news;
 
 struct other {
     WEFT_FRAME(int);
@@ -57,6 +59,8 @@ struct a {
     struct weft_send tx;
     struct weft_set_join_next next;
     struct weft_pull pull;
+    struct weft_recv rx;
+    struct weft_from from;
     weft_task *t;
     int got;
 };
@@ -234,6 +238,24 @@ static inline int picks(void)
 {
     return weft_select(weft_case(weft_recv, weft_on(ints, &sp)));
 }
+#elif MISTAKE == 82 /* a broadcast is no channel. expect: this is no weft_chan */
+#define BODY f->got = weft_try_send(news, &f->got)
+#elif MISTAKE == 83 /* nor made as one. expect: this is no weft_chan */
+#define BODY f->got = weft_chan_new(1, &news)
+#elif MISTAKE == 84 /* nor awaited as one. expect: weft_on takes a channel or a delay queue */
+#define BODY weft_await(f->rx, weft_recv, weft_on(news, &f->got))
+#elif MISTAKE == 85 /* a channel is no broadcast. expect: this is no weft_cast */
+#define BODY f->got = weft_broadcast_send(ints, &f->got)
+#elif MISTAKE == 86 /* nor made as one. expect: this is no weft_cast */
+#define BODY f->got = weft_watch_new(&f->got, &ints)
+#elif MISTAKE == 87 /* a channel is no delay queue. expect: this is no weft_delay */
+#define BODY f->got = weft_delay_insert(ints, &f->got, 1, NULL)
+#elif MISTAKE == 88 /* there is no cursor. expect: weft_pull takes no broadcast or watch */
+#define BODY weft_await(f->pull, weft_pull, news, &f->got)
+#elif MISTAKE == 89 /* likewise. expect: weft_pull takes no broadcast or watch */
+#define BODY f->from = weft_from(news)
+#elif MISTAKE == 90 /* a channel is no set. expect: this is no weft_set */
+#define BODY f->got = weft_set_try_join_next(ints, &f->got)
 #elif MISTAKE == 39 /* a box that is no pointer. expect: incompatible */
 #define BODY weft_await_boxed(f->o, other, 1)
 #else

@@ -4,14 +4,22 @@
  */
 #include <weft/weft.h>
 
+typedef WEFT_CHAN(int) int_chan;
+typedef WEFT_BROADCAST(int) int_cast;
+extern int_chan *ints;
+extern int_cast *news;
+
 int calls();
 int calls()
 {
     struct weft_wait w;
     struct weft_sleep s;
+    struct weft_recv rx;
+    int which = 0;
+    (void)rx;
 #if MISTAKE == 0
     weft_start(s, weft_sleep, 1);
-    int which = weft_select(weft_keep(s, weft_sleep), weft_arm(w, weft_wait, nullptr));
+    which = weft_select(weft_keep(s, weft_sleep), weft_arm(w, weft_wait, nullptr));
     weft_settle(s, weft_sleep);
     return which;
 #elif MISTAKE == 1 /* keep what may hold something. expect: only timers, intervals and tokens are kept */
@@ -28,5 +36,20 @@ int calls()
     (void)w;
     weft_start(s, weft_sleep, "long");
     return 0;
+#elif MISTAKE == 5 /* a broadcast is no channel. expect: this is another kind of thing */
+    (void)w, (void)s;
+    return weft_try_send(news, &which);
+#elif MISTAKE == 6 /* nor made as one. expect: this is another kind of thing */
+    (void)w, (void)s;
+    return weft_chan_new(1, &news);
+#elif MISTAKE == 7 /* a channel is no broadcast. expect: this is another kind of thing */
+    (void)w, (void)s;
+    return weft_broadcast_send(ints, &which);
+#elif MISTAKE == 8 /* there is no cursor. expect: weft_pull takes no broadcast or watch */
+    (void)w, (void)s;
+    return weft_pull(news, &which);
+#elif MISTAKE == 9 /* nor is there on its own. expect: weft_on takes a channel or a delay queue */
+    (void)s, (void)w;
+    return weft_select(weft_arm(rx, weft_recv, weft_on(news, &which)));
 #endif
 }
