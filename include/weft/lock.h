@@ -11,6 +11,8 @@
  *
  * Locks live in the program's own memory, need nothing from a heap, and are pinned from their first use. A wait for one is
  * a wait like any other: a cancel or a deadline ends it, and then the lock was not taken. To unlock never waits.
+ * A task that ends with a mutex, a write lock or a once is told by name: to whoever comes to wait for that, and in debug builds at its end, also where others
+ * wait by then.
  */
 #ifndef WEFT_LOCK_H
 #define WEFT_LOCK_H

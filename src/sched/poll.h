@@ -16,6 +16,7 @@
 #include "sched/sched.h"
 #include "task/fiber.h"
 #include "task/frame.h"
+#include "task/holds.h"
 #include "task/lent.h"
 #include "task/linked.h"
 #include "task/orphan.h"
@@ -68,6 +69,7 @@ static inline void weft__poll_ready(struct weft__worker *w, struct weft_task *ta
 {
     weft__lent_check(weft__frame_of(task), task->site->frame_bytes, task);
     weft__linked_check(task);
+    weft__holds_check(task);
     if (__builtin_expect(w->task_hooks, 0)) weft__poll_tell_end(w, task);
     /* [rt-ended] with stop: all that it spawned is counted. Before the joiner can know: who has joined finds it counted. */
     own_add_release(&w->counts.completed, 1);

@@ -18,6 +18,7 @@
 
 #include <weft/future.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(WEFT_MODEL)
@@ -32,6 +33,7 @@ static inline bool weft__holder_may_block(void)
 }
 #else
 #include "task/here.h"
+#include "task/holds.h"
 #include "task/state.h"
 
 #define WEFT__HOLDER_THREAD    ((uintptr_t)1)
@@ -62,6 +64,7 @@ struct weft__holder {
     _Atomic uintptr_t who;  /* as above                         [holder; others look] */
     const char *_Atomic at; /* where it was taken last          [holder; others look] */
 };
+_Static_assert(offsetof(struct weft__holder, at) == sizeof(uintptr_t), "task/holds.c reads both");
 
 /* relaxed, in all of these: it is one's own word, or not; nobody reads anything on the strength of it */
 static inline void weft__holder_take(struct weft__holder *holder, const char *at)
@@ -71,11 +74,15 @@ static inline void weft__holder_take(struct weft__holder *holder, const char *at
     (void)at;
 #else
     store_relaxed(&holder->at, at);
+    weft__holds_add(&holder->who);
 #endif
 }
 
 static inline void weft__holder_leave(struct weft__holder *holder)
 {
+#if !defined(WEFT_MODEL)
+    weft__holds_remove(&holder->who);
+#endif
     store_relaxed(&holder->who, 0);
 }
 

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "sys/fork.h"
 #include "task/here.h"
+#include "task/holds.h"
 #include "task/lent.h"
 #include "task/linked.h"
 #include "task/name.h"
@@ -28,6 +29,7 @@ void weft__orphan_here(void)
     weft__forks++;
     weft__lent_forget();
     weft__linked_forget();
+    weft__holds_forget();
     here->entered = NULL;
     if (!here->worker) return;
     left_a_worker = true;
