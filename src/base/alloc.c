@@ -71,7 +71,7 @@ bool weft__alloc_replaced(void)
 
 /* ---- the program's ---- */
 
-static void *noted_alloc(const weft_allocator *a, size_t bytes, size_t align)
+static void *noted_alloc(const weft_allocator *a, size_t bytes, size_t align, size_t clear)
 {
     if (align < sizeof(struct note)) align = sizeof(struct note);
     if (bytes > SIZE_MAX - align) return NULL;
@@ -80,7 +80,7 @@ static void *noted_alloc(const weft_allocator *a, size_t bytes, size_t align)
     weft_assert(weft__is_aligned(whole, align));
     char *memory = whole + align;
     ((struct note *)(void *)memory)[-1] = (struct note){.bytes = align + bytes, .before = align};
-    return memset(memory, 0, bytes);
+    return memset(memory, 0, clear);
 }
 
 static void noted_free(const weft_allocator *a, void *memory)
@@ -121,31 +121,38 @@ static void *heap_alloc(size_t bytes)
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-static void *heap_alloc_aligned(size_t bytes, size_t align)
+static void *heap_alloc_aligned(size_t bytes, size_t align, size_t clear)
 {
     if (align <= _Alignof(max_align_t)) return heap_alloc(bytes);
     void *memory = NULL;
     if (posix_memalign(&memory, align, bytes) != 0) return NULL;
-    return memset(memory, 0, bytes);
+    return memset(memory, 0, clear);
 }
 
 void *weft__alloc(size_t bytes)
 {
     if (weft__fault(WEFT__FAULT_ALLOC)) return NULL;
     const weft_allocator *a = replacement();
-    void *memory = a ? noted_alloc(a, bytes, sizeof(struct note)) : heap_alloc(bytes);
+    void *memory = a ? noted_alloc(a, bytes, sizeof(struct note), bytes) : heap_alloc(bytes);
+    if (memory) LIVE_ADD(1);
+    return memory;
+}
+
+void *weft__alloc_aligned_part(size_t bytes, size_t align, size_t clear)
+{
+    weft_assert(weft__is_pow2(align));
+    weft_assert(clear <= bytes);
+    if (weft__fault(WEFT__FAULT_ALLOC)) return NULL;
+    const weft_allocator *a = replacement();
+    void *memory =
+        a ? noted_alloc(a, bytes, align, clear) : heap_alloc_aligned(bytes, align, clear);
     if (memory) LIVE_ADD(1);
     return memory;
 }
 
 void *weft__alloc_aligned(size_t bytes, size_t align)
 {
-    weft_assert(weft__is_pow2(align));
-    if (weft__fault(WEFT__FAULT_ALLOC)) return NULL;
-    const weft_allocator *a = replacement();
-    void *memory = a ? noted_alloc(a, bytes, align) : heap_alloc_aligned(bytes, align);
-    if (memory) LIVE_ADD(1);
-    return memory;
+    return weft__alloc_aligned_part(bytes, align, bytes);
 }
 
 void weft__free(void *memory)

@@ -20,6 +20,9 @@ void *weft__alloc(size_t bytes);
 /* The same, aligned to `align`, a power of two. */
 void *weft__alloc_aligned(size_t bytes, size_t align);
 
+/* The same, but only the first `clear` bytes are zero. What is behind them is written before it is read, and costs no memory until then. */
+void *weft__alloc_aligned_part(size_t bytes, size_t align, size_t clear);
+
 /* Takes what weft__alloc or weft__alloc_aligned gave; NULL is fine. */
 void weft__free(void *memory);
 

@@ -9,6 +9,7 @@
 #include "task/call.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- an allocator that counts ---- */
 
@@ -93,6 +94,44 @@ TEST(chan_memory_of_an_idle_broadcast_and_watch)
     ASSERT_OK(weft_watch_new(&first, &watch));
     ASSERT_LE(alive() - (int64_t)sizeof(int), most);
     weft_watch_free(watch);
+    ASSERT_EQ(alive(), 0);
+}
+
+/* Its places are not touched before messages come to them: a large one costs its memory by and by. */
+enum { UNTOUCHED = 0xa5 };
+static unsigned char *marked;
+static size_t marked_bytes;
+
+static void *mark_alloc(void *ctx, size_t bytes, size_t align)
+{
+    marked = count_alloc(ctx, bytes, align);
+    marked_bytes = bytes;
+    return marked ? memset(marked, UNTOUCHED, bytes) : NULL;
+}
+
+static size_t untouched(void)
+{
+    size_t count = 0;
+    while (count < marked_bytes && marked[marked_bytes - 1 - count] == UNTOUCHED)
+        count++;
+    return count;
+}
+
+TEST(chan_memory_of_places_that_are_not_used)
+{
+    static const weft_allocator marks = {.alloc = mark_alloc, .free = count_free};
+    int_chan *chan;
+    int value = 7;
+
+    ASSERT_OK(weft_set_allocator(&marks));
+    ASSERT_OK(weft_chan_new(1000, &chan));
+    ASSERT_EQ(untouched(), 1000 * 8);
+    ASSERT_OK(weft_try_send(chan, &value));
+    ASSERT_EQ(weft_chan_len(chan), 1);
+    ASSERT_GE(untouched(), 999 * 8);
+    ASSERT_EQ(weft_try_recv(chan, &value), 1);
+    ASSERT_EQ(value, 7);
+    weft_chan_free(chan);
     ASSERT_EQ(alive(), 0);
 }
 

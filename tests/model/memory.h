@@ -19,6 +19,13 @@ void *weft__alloc_aligned(size_t bytes, size_t align)
     return model_alloc(bytes);
 }
 
+void *weft__alloc_aligned_part(size_t bytes, size_t align, size_t clear)
+{
+    (void)align;
+    (void)clear;
+    return model_alloc(bytes);
+}
+
 void weft__free(void *memory)
 {
     if (memory) model_free(memory);

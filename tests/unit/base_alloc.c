@@ -55,6 +55,17 @@ TEST(alloc_aligned_is_aligned_and_zeroed)
     }
 }
 
+TEST(alloc_aligned_part_is_zeroed_so_far)
+{
+    for (size_t align = 1; align <= 4096; align *= 2) {
+        char *memory = weft__alloc_aligned_part(3333, align, 100);
+        ASSERT(weft__is_aligned(memory, align));
+        ASSERT(all_zero(memory, 100));
+        memset(memory, 0xff, 3333);
+        weft__free(memory);
+    }
+}
+
 TEST(alloc_of_too_much_answers_null)
 {
     volatile size_t far_too_much = SIZE_MAX / 2;
