@@ -43,15 +43,15 @@ static bool gives_one(const weft_source *of)
 static weft_poll filter_poll(weft_source *source, void *into, weft_cx *cx)
 {
     struct weft_filter *f = weft__container_of(source, struct weft_filter, source);
-    int r = 0;
 
     if (!gives_one(f->of) || !f->fn) return answers(source, -EINVAL);
-    do { /* what it takes costs budget beneath, so that it yields now and then */
+    do { /* as long as it drops what there is */
         if (weft__source_poll(f->of, into, cx) == WEFT_PENDING) return WEFT_PENDING;
         if (f->of->ret <= 0) return answers(source, f->of->ret);
-        r = f->fn(f->ctx, into);
-    } while (r == 0);
-    return answers(source, r > 0 ? 1 : r);
+        int r = f->fn(f->ctx, into);
+        if (r != 0) return answers(source, r > 0 ? 1 : r);
+    } while (weft__source_may(cx));
+    return WEFT_PENDING;
 }
 
 void weft__filter_init(struct weft_filter *source, weft_source *of,
@@ -64,16 +64,16 @@ void weft__filter_init(struct weft_filter *source, weft_source *of,
 static weft_poll map_poll(weft_source *source, void *into, weft_cx *cx)
 {
     struct weft_map *f = weft__container_of(source, struct weft_map, source);
-    int r = 0;
 
     if (!gives_one(f->of) || !f->fn || !f->in || f->of->item_bytes != f->in_bytes)
         return answers(source, -EINVAL);
     do {
         if (weft__source_poll(f->of, f->in, cx) == WEFT_PENDING) return WEFT_PENDING;
         if (f->of->ret <= 0) return answers(source, f->of->ret);
-        r = f->fn(f->ctx, f->in, into);
-    } while (r == 0);
-    return answers(source, r > 0 ? 1 : r);
+        int r = f->fn(f->ctx, f->in, into);
+        if (r != 0) return answers(source, r > 0 ? 1 : r);
+    } while (weft__source_may(cx));
+    return WEFT_PENDING;
 }
 
 void weft__map_init(struct weft_map *source, weft_source *of,

@@ -94,6 +94,7 @@ weft_poll weft_pull_poll(void *frame, weft_cx *cx)
 
     if (!f->weft__at) {
         if (!fits(f)) return answers(f, -EINVAL);
+        if (f->kind == WEFT__PULL_SOURCE && !weft__source_may(cx)) return WEFT_PENDING;
         begin(f);
     }
     weft_poll poll = poll_leaf(f, cx);

@@ -232,6 +232,59 @@ TEST(chunks_pass_only_where_there_is_room_for_them)
     ASSERT_EQ(twice.source.ret, -EINVAL);
 }
 
+static int drops(void *ctx, void *item)
+{
+    int *count = ctx;
+    (void)item;
+    (*count)++;
+    return 0;
+}
+
+static int maps_to_nothing(void *ctx, const void *in, void *into)
+{
+    (void)in;
+    return drops(ctx, into);
+}
+
+/* One that always has an item is asked as often as the budget allows; then others run, and it hears that it is to stop. */
+TEST(source_that_always_has_an_item_lets_others_run)
+{
+    struct puppet a = puppet_of(1, 7);
+    struct weft_cx cx = cx_of(&waker);
+    int dropped = 0, got = 0, in = 0;
+    struct weft_filter filter = weft_filter(&a.source, drops, &dropped);
+    struct weft_map map = weft_map(&a.source, maps_to_nothing, &dropped, &in, int);
+    struct weft_pull pull = {
+        .from = &a.source, .into = &got, .bytes = sizeof(int), .kind = WEFT__PULL_SOURCE};
+    weft_source *around[] = {&filter.source, &map.source};
+
+    for (int i = 0; i < 2; i++) {
+        for (int polls = 1; polls <= 3; polls++) {
+            cx.budget = 10;
+            cx.yielded = false;
+            ASSERT_EQ(around[i]->poll(around[i], &got, &cx), WEFT_PENDING);
+            ASSERT_EQ(dropped, 10 * polls);
+            ASSERT(cx.yielded);
+        }
+        a.answer = WAITS; /* and would wait */
+        cx.budget = 10;
+        cx.why = -ECANCELED;
+        ASSERT_EQ(around[i]->poll(around[i], &got, &cx), WEFT_READY);
+        ASSERT_EQ(around[i]->ret, -ECANCELED);
+        cx.why = 0;
+        a.answer = 1;
+        dropped = 0;
+    }
+    cx.budget = 2;
+    cx.yielded = false;
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(weft_pull_poll(&pull, &cx), WEFT_READY);
+        ASSERT_EQ(pull.ret, 1);
+    }
+    ASSERT_EQ(weft_pull_poll(&pull, &cx), WEFT_PENDING);
+    ASSERT(cx.yielded);
+}
+
 TEST(sources_of_a_program_see_no_look)
 {
     struct puppet a = puppet_of(1, 7);
