@@ -72,7 +72,7 @@ WEFT_API void weft__sem_release(weft_sem *sem, uint64_t permits, const char *cal
 WEFT_API uint64_t weft_sem_forget(weft_sem *sem, uint64_t permits);
 
 /* No more permits, for good: who waits, and who comes, gets -EPIPE. Those that were taken may still be given back.
- * Never waits. Returns 0; -EALREADY: it was closed. */
+ * Never waits. Returns 0; -EALREADY: it was closed; -EINVAL for NULL. */
 WEFT_API int weft_sem_close(weft_sem *sem);
 WEFT_API bool weft_sem_closed(const weft_sem *sem);
 

@@ -33,7 +33,7 @@ typedef struct weft_tracker {
  *     weft_tracker_go(tracker, fn, args...)     weft_tracker_spawn(tracker, fn, args...)      and both with `_as` and options in front
  * Start a task as weft_go or weft_spawn do, detached, and counted until it has ended. Also while the tracker is closed: whoever is
  * counted may need another task to come to its end. Context: anywhere. A frame is larger by 80 bytes than that of a plain spawn.
- * Returns 0; -ENOMEM, -ENXIO, -ESHUTDOWN, -EINVAL as weft_set_go: nothing was started. */
+ * Returns 0; -ENOMEM, -ENXIO, -ESHUTDOWN, -EINVAL (also for NULL) as weft_set_go: nothing was started. */
 
 /* The same for work that is no task: count one more, then one less. What was written before weft_tracker_leave is seen by who has
  * waited. One more that leaves than entered aborts, and says where. Never waits. Context: anywhere, any thread. */
@@ -75,6 +75,13 @@ WEFT_API void weft__tracker_done(weft_tracker *tracker, const char *caller);
 /* Makes a task of a site that has room for a member one that is counted; it was before. 0; or why there is no task. */
 WEFT_API int weft__tracker_add(weft_tracker *tracker, weft_task *task, const weft_spawn_opts *opts);
 
+static inline bool weft__tracker_may_enter(weft_tracker *tracker)
+{
+    if (!tracker) return false;
+    weft_tracker_enter(tracker);
+    return true;
+}
+
 #ifdef __cplusplus
 }
 #endif
@@ -94,30 +101,34 @@ WEFT_API int weft__tracker_add(weft_tracker *tracker, weft_task *task, const wef
     __extension__({                                                                                \
         const weft_spawn_opts *weft__opts##n = WEFT__OPTS_OR_NULL opts;                            \
         weft_tracker *weft__tracker##n = (tracker);                                                \
-        weft_tracker_enter(weft__tracker##n);                                                      \
-        weft__tracker_add(weft__tracker##n,                                                        \
-                          WEFT__GO_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),   \
-                          weft__opts##n);                                                          \
+        weft__tracker_may_enter(weft__tracker##n)                                                  \
+            ? weft__tracker_add(                                                                   \
+                  weft__tracker##n,                                                                \
+                  WEFT__GO_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),           \
+                  weft__opts##n)                                                                   \
+            : -EINVAL;                                                                             \
     })
 #define WEFT__TRACKER_SPAWN_(n, opts, tracker, fn, ...)                                            \
     __extension__({                                                                                \
         const weft_spawn_opts *weft__opts##n = WEFT__OPTS_OR_NULL opts;                            \
         weft_tracker *weft__tracker##n = (tracker);                                                \
-        weft_tracker_enter(weft__tracker##n);                                                      \
-        weft__tracker_add(                                                                         \
-            weft__tracker##n,                                                                      \
-            WEFT__SPAWN_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),              \
-            weft__opts##n);                                                                        \
+        weft__tracker_may_enter(weft__tracker##n)                                                  \
+            ? weft__tracker_add(                                                                   \
+                  weft__tracker##n,                                                                \
+                  WEFT__SPAWN_AND(n, WEFT__MEMBER_BYTES, weft__opts##n, fn, ##__VA_ARGS__),        \
+                  weft__opts##n)                                                                   \
+            : -EINVAL;                                                                             \
     })
 #else
 #define WEFT__TRACKER_GO_(n, opts, tracker, ...)                                                   \
     __extension__({                                                                                \
         const weft_spawn_opts weft__opts##n = weft_spawn_opts WEFT__BRACED opts;                   \
         weft_tracker *weft__tracker##n = (tracker);                                                \
-        weft_tracker_enter(weft__tracker##n);                                                      \
-        weft__tracker_add(weft__tracker##n,                                                        \
-                          WEFT__GO_AND(n, WEFT__MEMBER_BYTES, &weft__opts##n, __VA_ARGS__),        \
-                          &weft__opts##n);                                                         \
+        weft__tracker_may_enter(weft__tracker##n)                                                  \
+            ? weft__tracker_add(weft__tracker##n,                                                  \
+                                WEFT__GO_AND(n, WEFT__MEMBER_BYTES, &weft__opts##n, __VA_ARGS__),  \
+                                &weft__opts##n)                                                    \
+            : -EINVAL;                                                                             \
     })
 #endif
 

@@ -249,6 +249,7 @@ int weft__delay_peek(weft_delay *queue, weft_time *into)
 
 size_t weft__delay_len(weft_delay *queue)
 {
+    if (!queue) return 0;
     struct delay *q = delay_of(queue);
     weft__waitlist_lock(&q->list);
     size_t count = q->items.count;
@@ -258,6 +259,7 @@ size_t weft__delay_len(weft_delay *queue)
 
 size_t weft__delay_clear(weft_delay *queue)
 {
+    if (!queue) return 0;
     struct delay *q = delay_of(queue);
     struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
 

@@ -233,7 +233,7 @@ weft_poll weft_select_poll(void *frame, weft_cx *cx)
 weft_poll weft_race_poll(void *frame, weft_cx *cx)
 {
     struct weft_race *f = frame;
-    struct round r = {&f->weft__s, f->arms, f->count, f->biased};
+    struct round r = {&f->weft__s, f->arms, f->arms ? f->count : 0, f->biased};
     return select_on(&r, cx, &f->ret);
 }
 
@@ -279,7 +279,7 @@ static int select_on_thread(struct weft_race *f, const void *caller)
 
 int weft__select(weft_future *arms, size_t count, bool biased)
 {
-    struct weft_race f = {.arms = arms, .count = count, .biased = biased};
+    struct weft_race f = {.arms = arms, .count = arms ? count : 0, .biased = biased};
     const void *caller = __builtin_return_address(0);
     int r = weft__here()->fiber ? weft__run_from(weft_race_poll, &f, caller)
                                 : select_on_thread(&f, caller);

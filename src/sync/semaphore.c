@@ -236,6 +236,7 @@ uint64_t weft_sem_forget(weft_sem *sem, uint64_t permits)
 /* Who waits keeps its -EPIPE; nobody queues any more. */
 int weft_sem_close(weft_sem *sem)
 {
+    if (!sem) return -EINVAL;
     struct weft__sem *s = sem_of(sem);
 
     weft__leaf_lock(&s->list);

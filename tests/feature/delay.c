@@ -360,6 +360,8 @@ TEST(delay_serves_plain_threads)
     weft_delay_free((int_delay *)NULL);
     ASSERT_EQ(weft_delay_new_sized(0, (weft_delay **)(void *)&queue), -EINVAL);
     ASSERT_EQ(weft_delay_next((int_delay *)NULL, &got), -EINVAL);
+    ASSERT_EQ(weft_delay_len((int_delay *)NULL), 0);
+    ASSERT_EQ(weft_delay_clear((int_delay *)NULL), 0);
     ASSERT_EQ(weft_delay_insert((int_delay *)NULL, &got, 1, NULL), -EINVAL);
 }
 

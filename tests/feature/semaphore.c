@@ -97,6 +97,7 @@ TEST(semaphore_on_a_thread_without_a_runtime)
     ASSERT_EQ(weft_sem_forget(&s, 9), 3);
     ASSERT_EQ(weft_sem_acquire(&s, 0), -EINVAL);
     ASSERT_EQ(weft_sem_acquire(NULL, 1), -EINVAL);
+    ASSERT_EQ(weft_sem_close(NULL), -EINVAL);
     ASSERT_EQ(weft_sem_try_acquire(&s, WEFT_SEM_MAX + 1), -EINVAL);
     ASSERT(!weft_sem_closed(&s));
     ASSERT_OK(weft_sem_close(&s));

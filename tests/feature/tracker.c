@@ -223,6 +223,8 @@ TEST(tracker_without_a_runtime)
     (void)weft_tracker_close(&tracker);
     ASSERT_OK(weft_tracker_wait(&tracker)); /* a thread needs none */
     ASSERT_EQ(weft_tracker_wait(NULL), -EINVAL);
+    ASSERT_EQ(weft_tracker_go(NULL, answers, 1), -EINVAL);
+    ASSERT_EQ(weft_tracker_spawn(NULL, answers_too, 1), -EINVAL);
     weft_tracker_done(&tracker);
     weft_tracker_done(NULL);
 }

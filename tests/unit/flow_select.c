@@ -235,6 +235,11 @@ TEST(select_of_nobody_is_refused)
     ASSERT_EQ(weft_select_poll(&s, &cx), WEFT_READY);
     ASSERT_EQ(s.ret, -EINVAL);
     ASSERT_EQ(weft__select(NULL, 0, false), -EINVAL);
+    ASSERT_EQ(weft__select(NULL, 2, false), -EINVAL);
+    struct weft_race race;
+    weft_start(race, weft_race, NULL, 2);
+    ASSERT_EQ(weft_race_poll(&race, &cx), WEFT_READY);
+    ASSERT_EQ(race.ret, -EINVAL);
 }
 
 TEST(all_of_nobody_is_over_at_once)
