@@ -353,15 +353,15 @@ static void keep_up_with_a_tick_of(unsigned tick, uint32_t wanted)
     for (uint32_t i = 0; i < COUNT; i++)
         ASSERT_OK(weft_detach(weft_spawn(has_turns, .turns = &turns[i])));
     for (uint64_t polls = 0; least_turns(turns, COUNT) < wanted; polls += 256) {
-        ASSERT_LE(polls, UINT64_C(10) * COUNT * (wanted + 10));
+        ASSERT_LE(polls, UINT64_C(10) * COUNT * (wanted + 20));
         ASSERT_GE(weft_rt_turn(rt, 0), 1);
     }
     for (uint32_t i = 0; i < COUNT; i++)
-        ASSERT_LE(turns[i], 10 * (wanted + 10));
+        ASSERT_LE(turns[i], 10 * (wanted + 20)); /* 20: those of the ring go round until the last of all has begun */
     rt_end(rt);
 }
 
-/* When the last of 3,000 has had a hundred turns, the first has not had a thousand. */
+/* When the last of 3,000 has had a hundred turns, the first has not had many more than a thousand. */
 TEST(fair_spilled_tasks_keep_up_with_the_ring)
 {
     keep_up_with_a_tick_of(0, (uint32_t)test_scaled(100));
