@@ -5,14 +5,10 @@
 #include "base/fault.h"
 #include "crew.h"
 #include "death.h"
+#include "filter.h"
 #include "test.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <weft/weft.h>
 
 #define OURS 1234 /* no error of the kernel's */
@@ -94,20 +90,6 @@ enum { NO_FILTERS = 3, NOT_BEGUN };
 /* No answer of membarrier's. */
 #define NOT_HERE ENOTBLK
 
-/* As a container's filter does it. False: there are no filters. */
-static bool denies_membarriers(void)
-{
-    struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | NOT_HERE),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 /* Looked at by this program as the test below starts it. */
 TEST(errno_as_main_has_found_it)
 {
@@ -118,7 +100,7 @@ static void begins_anew(void *unused)
 {
     (void)unused;
     unsetenv("WEFT_TEST_REPEAT");
-    if (!denies_membarriers()) _exit(NO_FILTERS);
+    if (!filter_denies(SYS_membarrier, NOT_HERE)) _exit(NO_FILTERS);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execl("/proc/self/exe", "feature_errno", "errno_as_main_has_found_it", NULL);
     _exit(NOT_BEGUN);

@@ -6,15 +6,12 @@
 #include "base/fault.h"
 #include "death.h"
 #include "driver/uring.h"
+#include "filter.h"
 #include "on_uring.h"
 #include "town.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #if defined(WEFT_FAULTS)
 TEST(uring_that_is_denied_gives_way_and_says_why)
@@ -157,20 +154,6 @@ TEST(uring_that_is_denied_later_goes_on)
 
 /* ---- for real ---- */
 
-/* As a container's filter does it: from now on nobody here gets a ring. False: there are no filters. */
-static bool denies_rings(void)
-{
-    struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 static bool moves_a_byte(void)
 {
     weft_stream *pair[2];
@@ -194,7 +177,7 @@ static void lives_without_rings(void *asked)
     weft_rt *rt;
     unsetenv("WEFT_DRIVER");
     unsetenv("WEFT_FILES");
-    if (!denies_rings()) _exit(NO_FILTERS);
+    if (!filter_denies(SYS_io_uring_setup, EPERM)) _exit(NO_FILTERS); /* from now on nobody here gets a ring */
     if (weft_rt_new(&opts, &rt) < 0) _exit(WRONG);
     if (strcmp(weft_rt_driver(rt, &why), "epoll") != 0) _exit(WRONG + 1);
     if (*driver == WEFT_DRIVER_IO_URING && (!why || strcmp(why, said) != 0)) _exit(WRONG + 2);
