@@ -237,7 +237,7 @@ WEFT_API weft_pollfn weft_scope_run_poll;
  * `start` is called inside a poll: it spawns into the scope, and does not wait. What it answers below zero is a failure, too;
  * what it had started by then is stopped.
  * Returns 0: all ended well; the failure; -ECANCELED, -ETIME: it was told to stop, and has stopped them; -EINVAL without
- * `start`, or for too many restarts. Awaited, spawned, or called: r = weft_supervise(start_db, &conf, 3, weft_secs(5)). */
+ * `start`, for too many restarts, or within less than no time. Awaited, spawned, or called: r = weft_supervise(start_db, &conf, 3, weft_secs(5)). */
 #define WEFT_RESTARTS_MAX 16
 struct weft_supervise {
     WEFT_FRAME(int);

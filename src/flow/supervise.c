@@ -39,7 +39,7 @@ static void start(struct weft_supervise *f)
 weft_async(weft_supervise)
 {
     weft_begin;
-    if (!f->start || f->restarts > WEFT_RESTARTS_MAX) weft_return(-EINVAL);
+    if (!f->start || f->restarts > WEFT_RESTARTS_MAX || f->within < 0) weft_return(-EINVAL);
     for (;;) {
         start(f);
         weft_await(f->weft__end, weft_scope_join, &f->weft__scope);

@@ -110,6 +110,7 @@ static int64_t first_room(int fd, size_t most)
 {
     struct stat about;
     if (fstat(fd, &about) < 0) return -errno;
+    if (S_ISDIR(about.st_mode)) return -EISDIR; /* what a read would say; its size is no number of bytes */
     size_t size = about.st_size > 0 ? (size_t)about.st_size : 0;
     if (size > most) return -EFBIG;
     return (int64_t)(size < 4096 ? 4096 : size + 1);

@@ -78,6 +78,8 @@ static int uses_names(int number)
     ASSERT(strcmp(text, "anew") == 0);
     weft_free(text);
     ASSERT_EQ(weft_fs_load(n.a, 3, &text, NULL), -EFBIG);
+    ASSERT_EQ(weft_fs_load("/", 3, &text, NULL), -EISDIR); /* however large it says that it is */
+    ASSERT_EQ(weft_fs_load("/", 1 << 20, &text, NULL), -EISDIR);
     ASSERT_EQ(weft_fs_copy(n.a, n.b), 4);
     ASSERT_OK(weft_fs_rename(n.b, n.c));
     ASSERT_OK(weft_fs_link(n.c, n.b));

@@ -212,6 +212,7 @@ static int supervised(void)
     ASSERT_EQ(none.starts, 1);
     ASSERT_EQ(weft_supervise(NULL, NULL, 1, 0), -EINVAL);
     ASSERT_EQ(weft_supervise(start_two, &never, WEFT_RESTARTS_MAX + 1, 0), -EINVAL);
+    ASSERT_EQ(weft_supervise(start_two, &never, 1, -1), -EINVAL);
     return 0;
 }
 
