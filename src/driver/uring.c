@@ -22,6 +22,13 @@
 #define FETCHED_EVENT (UINT64_C(1) << 63)
 #define FETCHED_FREE  (UINT64_C(1) << 62) /* the slot is nobody's any more: it is given back */
 
+/* The row of the ring's lock at first (sys/bias.h): some eighty requests. Debug builds lend sooner, so that their tests are about it. */
+#if defined(WEFT_DEBUG)
+#define ROW_BITS 3
+#else
+#define ROW_BITS WEFT__BIAS_LENT_BITS
+#endif
+
 static struct weft__uring *uring_of(const struct weft__port *port)
 {
     return port->own;
@@ -186,6 +193,7 @@ static int uring_open(struct weft__port *port)
     struct weft__uring *u = weft__alloc(sizeof(*u));
     if (!u) return -ENOMEM;
     weft__lock_init(&u->lock, WEFT__RANK_SLOT);
+    weft__bias_begin(&u->lock, ROW_BITS, &u->row);
     int r = open_all(port, u);
     if (r < 0) {
         weft__free(u);
@@ -241,7 +249,7 @@ static void uring_close(struct weft__port *port)
 {
     struct weft__uring *u = uring_of(port);
 
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     u->down = true;
     want_nothing(u);
     while (u->in_kernel > 0) {
@@ -252,7 +260,7 @@ static void uring_close(struct weft__port *port)
     }
     weft__ringbuf_stop(&u->buffers, &u->ring);
     weft__ring_close(&u->ring);
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     weft__fd_close(port->event);
     port->event = -1;
     port->kernel = -1;
@@ -328,12 +336,12 @@ static void uring_del(struct weft__port *port, struct weft__fdslot *slot)
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     *watched_word(u, slot->fd) &= ~watched_bit(slot->fd);
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     us->closed = true;
     weft__uring_stop(u, us, WEFT__URING_ALL);
     weft__uring_drop(u, us);
     if (us->to_cancel && !u->down) weft__uring_submit_now(port, u, us);
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
 }
 
 static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
@@ -341,13 +349,13 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
     struct weft__uring *u = uring_of(port);
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     us->closed = true;
     weft__uring_drop(u, us); /* of a port that was down before it was closed */
     bool gone = !weft__uring_asked(us);
     if (gone && us->listed) weft__uring_unlist(u, us);
     us->left = !gone;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return gone;
 }
 
@@ -356,7 +364,7 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 static void come_by(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
                     uint32_t most, bool sleeps)
 {
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     weft__uring_flush(port, u, sleeps);
     bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
     (void)fetch(port, u, into, most);
@@ -365,7 +373,7 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
      * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
      * it answers at once if there was a signal. */
     weft__uring_flush(port, u, sleeps || unwatched);
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
 }
 
 static bool has_something(const struct weft__uring *u)
@@ -479,7 +487,7 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
         return; /* its answer makes the side ready, or has */
     if (weft__uring_asked(us) & wants(u, us, side, bits))
         return; /* a hint: its last answer makes the side ready, and we are in its list */
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     uint32_t which = wants(u, us, side, bits);
     if (!us->closed && !u->down && !(weft__uring_asked(us) & which)) {
         if (which == WEFT__URING_FETCH)
@@ -487,7 +495,7 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
         weft__uring_ask(u, us, which);
         weft__uring_hand_in(port, u);
     }
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
 }
 
 static bool uring_direct(struct weft__fdslot *slot)
@@ -499,11 +507,11 @@ static bool uring_direct(struct weft__fdslot *slot)
     store_relaxed(&us->by_calls, true); /* relaxed: the reader's own, and who arms is he */
     if (!(weft__uring_asked(us) & WEFT__URING_FETCH) && !load_relaxed(&us->holds))
         return true; /* relaxed: only he asks for more, and what was asked for is seen */
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     weft__uring_stop(u, us, WEFT__URING_FETCH);
     if (us->to_cancel && !u->down) weft__uring_submit_now(port, u, us);
     bool direct = !(weft__uring_asked(us) & WEFT__URING_FETCH) && !us->count && !us->error;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return direct;
 }
 
@@ -513,12 +521,12 @@ static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *
     struct weft__uring *u = uring_of(slot->port);
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     ssize_t r = weft__uring_give(u, us, what);
     bool dry = !us->count && !us->fds_count && !us->error;
     bool comes = weft__uring_asked(us) & WEFT__URING_FETCH;
     bool closed = us->closed;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     if (r == -EAGAIN && !comes && !closed) return -ENOENT;
     if (dry && comes) weft__fdslot_clear(slot, seen, WEFT__READY_READ | WEFT__READY_READ_END);
     return r;

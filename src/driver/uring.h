@@ -30,7 +30,8 @@
  * CLOSE  stops all three. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
  * (let_go): an answer never finds another connection.
  *
- * Threads: any. Locks: the ring's (rank slot), under the port's or alone; it guards everything but the sleep in the ring.
+ * Threads: any. Locks: the ring's (rank slot), under the port's or alone; it guards everything but the sleep in the ring. A request takes it three times, nearly always by the worker
+ * whose port it is, so it is lent to that one (sys/bias.h). It is held across a submit, for up to some hundreds of microseconds: others sleep meanwhile.
  * Pairs: [uring-asked] a last answer -> who reads: what it brought is seen before it is seen to be over, so that a call does not overtake it.
  * Rejected: DEFER_TASKRUN and SINGLE_ISSUER (one thread alone could submit: others close fds, and a current-thread runtime is turned by whoever calls);
  * receives and sends with the caller's own buffers (a wait that is given up would have to wait for the kernel, and a loser in a select would have taken);
@@ -91,6 +92,7 @@ struct weft__uring_slot {
 /* Behind the port: port->own. */
 struct weft__uring {
     struct weft__lock lock;
+    uint32_t row;                          /* of the lock (sys/bias.h) */
     struct weft__ring ring;                /* guarded, but for its sleep */
     struct weft__ringbuf buffers;          /* not open: streams are polled */
     uint32_t chain[WEFT__URING_BUFFERS];   /* the buffer behind this one, of the same slot */
@@ -107,6 +109,22 @@ struct weft__uring {
     uint64_t *watched;  /* fds, a bit each */
     uint32_t watched_words;
 };
+
+/* ---- the lock ---- */
+
+static inline void weft__uring_lock(struct weft__uring *u)
+{
+    /* No meeting, if it is taken back (task/here.h): that is once in a long row. */
+    (void)weft__bias_take(&u->lock, weft__waitlist_me(), WEFT__BIAS_RING);
+}
+
+static inline void weft__uring_unlock(struct weft__uring *u)
+{
+    uint8_t me = weft__waitlist_me();
+    if (weft__bias_has_word(&u->lock, me, WEFT__BIAS_RING))
+        weft__bias_count(&u->lock, &u->row, me);
+    weft__bias_drop(&u->lock, me, WEFT__BIAS_RING);
+}
 
 /* ---- requests (uring_ask.c). Holds: the ring's lock ---- */
 

@@ -175,7 +175,9 @@ struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint
 {
     struct weft__fdslot *slot = weft__port_slot(port, (uint32_t)(token >> 8));
     weft_assert(slot); /* we made the token */
-    return weft__uring_more_of(slot);
+    struct weft__uring_slot *us = weft__uring_more_of(slot);
+    weft_dassert(us && us->slot == slot); /* and let go of the slot behind its last answer */
+    return us;
 }
 
 /* The kernel did not take these, having no memory: they are bits again. */

@@ -50,7 +50,7 @@ static bool may_note(const struct weft__uring *u, const struct weft__uring_slot 
 static bool note_send(struct weft__uring *u, struct weft__uring_slot *us,
                       const struct weft__take *what)
 {
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     bool may = may_note(u, us);
     if (may) {
         us->send_from = what->iov->iov_base;
@@ -59,7 +59,7 @@ static bool note_send(struct weft__uring *u, struct weft__uring_slot *us,
         store_relaxed(&us->heard, false); /* relaxed: a hint */
         weft__uring_ask(u, us, WEFT__URING_SEND);
     }
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return may;
 }
 
@@ -70,9 +70,9 @@ static ssize_t take_sent(struct weft__fdslot *slot, struct weft__uring *u,
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     ssize_t r = take_answer(us);
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     if (r == -EINPROGRESS) {
         weft__fdslot_clear(slot, seen, weft__ready_bits(WEFT__SIDE_WRITE));
         return -EAGAIN;
@@ -117,9 +117,9 @@ ssize_t weft__uring_unsend(struct weft__fdslot *slot)
 
     if (!weft__uring_is_sending(us)) return -EAGAIN;
     for (;;) { /* its answer is there, behind others perhaps: each round fetches some */
-        weft__lock_take(&u->lock);
+        weft__uring_lock(u);
         ssize_t r = take_it_back(u, us);
-        weft__lock_drop(&u->lock);
+        weft__uring_unlock(u);
         if (r != -EINPROGRESS) {
             set_sending(us, false);
             if (r != -EAGAIN && r != -EINTR) return r;

@@ -18,7 +18,7 @@
  * A lock without an owner is a brief lock like any other (sys/lock.h).
  *
  * WHOSE MARK  There are two kinds of such locks, which differ in where the mark lies, and in who may be the owner.
- *     lent    to any worker, by its number: a wait list's lock. The mark lies in that worker's record, not beside the lock: an owner that was interrupted between its look and
+ *     lent    to any worker, by its number: a wait list's lock, or a ring's. The mark lies in that worker's record, not beside the lock: an owner that was interrupted between its look and
  *             its mark would come late, and wipe out the next owner's. It looks before it marks, too: as a rule the lock is nobody's, or another's.
  *     kept    by the one owner that it ever has: a worker's timers. The mark lies beside the lock, which costs less to find, and the owner has no number. Who it is, is told by
  *             the door that it comes by; several threads may be it, one after another, with an order of their own. One that favours nobody has one door.
@@ -111,7 +111,7 @@ void weft__bias_renew(struct weft__lock *lock, uint8_t number, uint8_t bits);
 
 /* ---- lent to workers, by number ------------------------------------------------------------------ */
 
-/* Numbers that there are; the workers of all runtimes have one each, and those who come too late none: their channels, bells and descriptors cost a read-modify-write as before.
+/* Numbers that there are; the workers of all runtimes have one each, and those who come too late none: their channels, bells, descriptors and rings cost a read-modify-write as before.
  * Doubled: 8 KiB more that are zero. */
 #define WEFT__BIAS_NUMBERS 128
 
@@ -119,6 +119,7 @@ void weft__bias_renew(struct weft__lock *lock, uint8_t number, uint8_t bits);
 enum {
     WEFT__BIAS_OUTER,  /* a channel's receiving side */
     WEFT__BIAS_INNER,  /* any other wait list: a channel's sending side, a bell, a descriptor */
+    WEFT__BIAS_RING,   /* a port's ring */
     WEFT__BIAS_PLACES, /* so many */
 };
 

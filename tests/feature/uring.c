@@ -177,9 +177,9 @@ static bool in_kernel(struct weft__fdslot *slot, uint32_t which)
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
     struct weft__uring *u = slot->port->own;
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     bool submitted = (weft__uring_asked(us) & ~(uint32_t)us->to_submit) & which;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return submitted;
 }
 

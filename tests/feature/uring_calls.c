@@ -10,9 +10,9 @@
 static bool has_no_cap(weft_stream *stream)
 {
     struct weft__uring *u = slot_of(stream)->port->own;
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     bool no_cap = u->no_cap;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return no_cap;
 }
 

@@ -18,9 +18,9 @@ static inline uint64_t door_inside(weft_listener *listener)
     struct weft__uring_slot *us = slot->more;
     if (!us) return 0;
     struct weft__uring *u = slot->port->own;
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     uint64_t count = us->fds_count;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return count;
 }
 

@@ -20,9 +20,9 @@ static inline size_t unread_of(weft_stream *stream)
 {
     struct weft__uring_slot *us = more_of(stream);
     struct weft__uring *u = us->slot->port->own;
-    weft__lock_take(&u->lock);
+    weft__uring_lock(u);
     size_t unread = us->unread;
-    weft__lock_drop(&u->lock);
+    weft__uring_unlock(u);
     return unread;
 }
 

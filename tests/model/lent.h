@@ -3,7 +3,7 @@
  * lent - wait lists whose lock is lent, for model tests that run both ways.
  *
  * With WEFT_MODEL_REAL_BIAS threads 1 and 2 are workers, by these numbers; the others have none. The protocol is that of sys/bias.c, and a byte of each lock, which whoever
- * holds it may write, is written before each drop: two holders at once are a data race. A case says lends(list) once it has set up what its threads find: the list's lock
+ * holds it may write, is written before each drop: two holders at once are a data race. A case says lends(list), or lends_lock, once it has set up what its threads find: the lock
  * is then nobody's, or one of the two's, and whoever takes it twice in a row is given it. Without WEFT_MODEL_REAL_BIAS nothing is lent, ever, and that says nothing.
  */
 #ifndef MODEL_LENT_H
@@ -50,19 +50,22 @@ uint8_t weft__waitlist_me(void)
     return model_self() <= LENT_WORKERS ? (uint8_t)model_self() : 0;
 }
 
-static void lends(struct weft__waitlist *list)
+static void lends_lock(struct weft__lock *lock, uint32_t *row)
 {
     for (unsigned number = 1; number <= LENT_WORKERS; number++)
         for (unsigned place = 0; place < WEFT__BIAS_PLACES; place++)
             store_relaxed(weft__bias_mark_of((uint8_t)number, place), NULL);
     store_relaxed(&barrier, THERE); /* what the kernel said is kept from execution to execution */
-    weft__bias_begin(&list->lock, 0, &list->row);
-    store_relaxed(&list->lock.owner, (uint8_t)model_choose(LENT_WORKERS + 1));
+    weft__bias_begin(lock, 0, row);
+    store_relaxed(&lock->owner, (uint8_t)model_choose(LENT_WORKERS + 1));
 }
 
 #else
 
-#define lends(list) ((void)(list))
+#define lends_lock(lock, row) ((void)(lock), (void)(row))
 
 #endif
+
+#define lends(list) lends_lock(&(list)->lock, &(list)->row)
+
 #endif

@@ -15,6 +15,7 @@ static int signal_event(int fd);
 #define MODEL_EVENT_SIGNAL(fd) signal_event(fd)
 
 #include "leaf.h"
+#include "lent.h"
 
 #include "driver/driver.h"
 #include "driver/files.h"
@@ -108,6 +109,13 @@ static void port_made(uint32_t actor_count)
     store_relaxed(&to_end, actor_count);
     weft__park_init(&park);
     worker = 0;
+}
+
+/* Behind its opening: whose the ring's lock is. */
+static void ring_lends(void)
+{
+    struct weft__uring *u __attribute__((unused)) = port.own;
+    lends_lock(&u->lock, &u->row);
 }
 
 static void slot_made(struct weft__fdslot *slot, unsigned index)

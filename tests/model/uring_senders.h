@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * uring_senders - who sends on io_uring, gives up and closes: for model tests in which the ring's lock is nobody's, or lent.
+ *
+ * The backend, the driver, its slots and operations are the real ones; the kernel is ring_kernel.h.
+ * The unsend has broken twins.
+ */
+#ifndef MODEL_URING_SENDERS_H
+#define MODEL_URING_SENDERS_H
+
+#include "ring_port.h"
+
+enum {
+    HONEST,
+    KEEPS_IT_ASKED,  /* given up, and handed to the kernel all the same */
+    DROPS_ITS_ANSWER, /* given up, though it was sent */
+    STAYS_UNREADY,   /* taken back, and the next one waits for an event that does not come */
+    LEARNS_TOO_LATE, /* it found no room: so there is none */
+};
+
+static struct weft__fdslot room_for_slot;
+static struct weft__fdslot *slot;
+static unsigned wanted;    /* sends */
+static unsigned told;      /* bytes, to the sender */
+static ssize_t answers[3]; /* of its sends, one after the other */
+
+static ssize_t twin_take(struct weft__fdslot *of, const struct weft__take *what)
+{
+    struct weft__uring_slot *us = of->more;
+    uint64_t seen = weft__fdslot_look(of);
+    bool full = weft__uring_is_sending(us) && us->has_sent && us->sent == -EAGAIN;
+    if (model_mutant != LEARNS_TOO_LATE || !full) return uring_take(of, what);
+    us->has_sent = false;
+    set_sending(us, false);
+    weft__fdslot_clear(of, seen, weft__ready_bits(WEFT__SIDE_WRITE));
+    return -EAGAIN;
+}
+
+static ssize_t twin_unsend(struct weft__fdslot *of)
+{
+    struct weft__uring_slot *us = of->more;
+    bool early = us->to_submit & WEFT__URING_SEND;
+    if (model_mutant == KEEPS_IT_ASKED && early) return -EAGAIN;
+    ssize_t r = weft__uring_unsend(of);
+    if (model_mutant == DROPS_ITS_ANSWER) return -EAGAIN;
+    if (model_mutant == STAYS_UNREADY && r == -EAGAIN)
+        weft__fdslot_clear(of, weft__fdslot_look(of), weft__ready_bits(WEFT__SIDE_WRITE));
+    return r;
+}
+
+/* ---- the sender ---- */
+
+struct sending {
+    struct weft__op op;
+    unsigned count; /* sends it has behind it */
+    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
+};
+
+static ssize_t tries_send(struct weft__fdslot *of, void *arg)
+{
+    struct iovec iov = {arg, 1};
+    struct weft__take take = {.kind = WEFT__TAKE_SEND_SOON, .iov = &iov, .count = 1, .bytes = 1};
+    store_relaxed(&weft__uring_more_of(of)->heard, true); /* relaxed: as if it were an answer */
+    return weft__driver_take(of, &take);
+}
+
+static const struct weft__op_kind sends = {
+    .side = WEFT__SIDE_WRITE,
+    .as = WEFT__USE_WRITER,
+    .bits = WEFT__READY_WRITE | WEFT__READY_WRITE_END,
+    .tries = tries_send,
+    .soon = true,
+};
+
+static weft_poll sends_one(struct sending *s, weft_cx *cx)
+{
+    static char byte;
+    ssize_t n = 0;
+    store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
+    weft_poll r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, cx, &n);
+    if (r == WEFT_PENDING && s->hurried && s->count == s->hurried) {
+        weft_cx late = *cx;
+        late.why = -ETIME;
+        r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, &late, &n);
+        model_assert(r == WEFT_READY);
+    }
+    if (r == WEFT_PENDING) return r;
+    store_relaxed(&is_lent, false); /* relaxed: as above */
+    if (n > 0) told += (unsigned)n;
+    answers[s->count++] = n;
+    return WEFT_READY;
+}
+
+static weft_poll sender(struct actor *actor, weft_cx *cx)
+{
+    struct sending *s = (void *)actor->frame;
+    while (s->count < wanted)
+        if (sends_one(s, cx) == WEFT_PENDING) return WEFT_PENDING;
+    one_ends();
+    return WEFT_READY;
+}
+
+/* On the worker, which then has nothing else to do. */
+static void sends_and_works(void *actor)
+{
+    actor_begin(actor);
+    works(NULL);
+}
+
+/* The other side reads, so that there is room, and then there is none: so often. */
+static void drains(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++) {
+        model_lock(&kernel);
+        is_full = true;
+        model_unlock(&kernel);
+        model_lock(&kernel);
+        is_full = false;
+        tell_requests(FIRST_FD);
+        model_unlock(&kernel);
+    }
+}
+
+static void closes(void *arg)
+{
+    weft__driver_close(arg);
+}
+
+/* ---- cases ---- */
+
+static void begin(unsigned sends_wanted, bool full)
+{
+    actors_begin();
+    kernel_made(0);
+    is_full = full;
+    verbs = weft__driver_uring;
+    verbs.unsend = twin_unsend;
+    verbs.take = twin_take;
+    port_made(1);
+    slot_made(&room_for_slot, 0);
+    wanted = sends_wanted;
+    told = 0;
+    model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
+    slot->shape = WEFT__SHAPE_STREAM;
+    ring_lends();
+    worker = 1;
+}
+
+static struct actor *actor_of(uint32_t references, unsigned hurried)
+{
+    struct actor *actor = actor_new(sender, references);
+    struct sending *s = (void *)actor->frame;
+    s->op = (struct weft__op){.as = 0};
+    s->count = 0;
+    s->hurried = hurried;
+    return actor;
+}
+
+/* All is over: what was sent was told, and nothing more is. */
+static void finish(bool is_open)
+{
+    worker = 0;
+    if (is_open) weft__driver_close(slot);
+    for (unsigned i = 0; i < 4 && load_relaxed(&port.fds) > 0; i++)
+        (void)weft__port_turn(&port, WEFT__EVENTS_MAX, true);
+    model_assert(load_relaxed(&port.fds) == 0);
+    model_assert(told == sent_out);
+    weft__driver_stop(&driver);
+    weft__free(room_for_slot.more);
+    uring_free(&port);
+}
+
+static void one_send(void)
+{
+    begin(1, false);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(robs, NULL);
+    model_join();
+    model_assert(answers[0] == 1);
+    finish(true);
+}
+
+static void given_up_send(void)
+{
+    begin(1, false);
+    actors[0] = actor_of(1, 0);
+    model_thread(sends_and_works, actors[0]);
+    model_thread(actor_cancel, actors[0]);
+    model_join();
+    model_assert(answers[0] == 1 || answers[0] < 0);
+    finish(true);
+}
+
+static void given_up_robbed(void)
+{
+    begin(1, false);
+    actors[0] = actor_of(1, 0);
+    model_thread(sends_and_works, actors[0]);
+    model_thread(actor_cancel, actors[0]);
+    model_thread(robs, NULL);
+    model_join();
+    finish(true);
+}
+
+static void closed_send(void)
+{
+    begin(1, false);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(closes, slot);
+    model_join();
+    model_assert(answers[0] == 1 || answers[0] == -EBADF);
+    finish(false);
+}
+
+/* The first finds no room and waits for it, so that a request for room is there, which has answered and does not answer again; another has no
+ * time; the next one goes through all the same. */
+static void another_send(void)
+{
+    begin(3, true);
+    model_thread(sends_and_works, actor_of(0, 1));
+    model_thread(drains, (void *)1);
+    model_join();
+    model_assert(answers[0] == 1 && answers[2] == 1);
+    finish(true);
+}
+
+/* There is room, and none, and room again, while it is under way: each time it is told. */
+static void full_send(void)
+{
+    begin(1, true);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(drains, (void *)2);
+    model_join();
+    model_assert(answers[0] == 1);
+    finish(true);
+}
+
+#define CASE(text, run_, depth)                                                                           \
+    {.name = "send: " text, .run = (run_), .preemptions = (depth)},                                      \
+        {.name = "send: " text ", randomised",                                                     \
+         .run = (run_),                                                                            \
+         .pct_depth = 4,                                                                           \
+         .executions_max = 50000}
+#define MUTANT(text, run_, mutant_)                                                                \
+    {.name = "mutant: " text,                                                                      \
+     .run = (run_),                                                                                \
+     .pct_depth = 4,                                                                               \
+     .executions_max = 200000,                                                                     \
+     .mutant = (mutant_),                                                                          \
+     .must_fail = true}
+
+#endif
