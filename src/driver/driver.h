@@ -13,7 +13,7 @@
  *     del      no more; events that are on their way find another generation
  *     wait     fetch what has come, up to so many events; sleep for it if there is none, until a time-out
  *     deliver  what was fetched, to slots and their waiters, whose tasks are pushed to where this thread's wakes go
- *     take     one operation, tried: what has come for it, or -EAGAIN and the slot is no longer ready for it
+ *     take     one operation, tried: what has come for it, or -EAGAIN; and what was learnt of readiness, which the caller clears
  *     has      would wait bring something? A look that takes nothing
  *     behind   is there something that the kernel would not take, and that has to be handed in again soon? NULL: never
  *     arm      somebody is about to wait on a side: see that an event comes. NULL: add did
@@ -89,7 +89,9 @@ struct weft__driver_ops {
                 int64_t timeout_ns);
     /* `own`: this thread is who the port's event is meant for; else it is passed on. Returns how many tasks were woken. */
     uint32_t (*deliver)(struct weft__port *port, const struct weft__events *events, bool own);
-    ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what);
+    /* `lesson`: its look is made, its bits are written. */
+    ssize_t (*take)(struct weft__fdslot *slot, const struct weft__take *what,
+                    struct weft__lesson *lesson);
     bool (*has)(struct weft__port *port);
     bool (*behind)(const struct weft__port *port);
     void (*arm)(struct weft__fdslot *slot, enum weft__side side, uint64_t bits);
@@ -237,9 +239,19 @@ static inline void weft__driver_leave(struct weft__fdslot *slot, uint32_t as)
     if (__builtin_expect(weft__fdslot_finish(slot, as, 0, 0), 0)) weft__driver_dispose(slot);
 }
 
-static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what)
+static inline ssize_t weft__driver_take(struct weft__fdslot *slot, const struct weft__take *what,
+                                        struct weft__lesson *lesson)
 {
-    return slot->port->driver->ops->take(slot, what);
+    return slot->port->driver->ops->take(slot, what, lesson);
+}
+
+/* Likewise, by one who neither looks nor clears itself. */
+static inline ssize_t weft__driver_try(struct weft__fdslot *slot, const struct weft__take *what)
+{
+    struct weft__lesson lesson = {.seen = weft__fdslot_look(slot)};
+    ssize_t r = weft__driver_take(slot, what, &lesson);
+    if (lesson.bits) weft__fdslot_clear(slot, lesson.seen, lesson.bits);
+    return r;
 }
 
 /* The writer gives up. -EAGAIN: nothing was sent by its last try, nor will be; else what was. */

@@ -215,7 +215,7 @@ static void listen(struct weft__files *files)
         if (seen & WEFT__READY_OVER) return;
         weft__files_reap(files);
         weft__fdslot_clear(slot, seen, bits);
-    } while (!weft__fdslot_wait(slot, WEFT__SIDE_READ, bits, &files->waiter,
+    } while (!weft__fdslot_wait(slot, WEFT__SIDE_READ, bits, NULL, &files->waiter,
                                 weft__waker_of_foreign(&files->foreign)));
     weft__driver_arm(slot, WEFT__SIDE_READ, bits);
 }

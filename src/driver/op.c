@@ -25,7 +25,7 @@ weft_poll weft__op_gives_up(struct weft__fdslot *slot, struct weft__op *op,
 
 weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,
                         const struct weft__op_kind *kind, void *arg, const struct weft__op_all *all,
-                        weft_cx *cx, ssize_t *ret)
+                        struct weft__lesson *lesson, weft_cx *cx, ssize_t *ret)
 {
-    return weft__op_poll_as(slot, op, kind, arg, all, NULL, cx, ret);
+    return weft__op_poll_as(slot, op, kind, arg, all, lesson, cx, ret);
 }

@@ -36,7 +36,7 @@ static inline struct weft__op *weft__op_of(struct weft_io *io)
     return (struct weft__op *)(void *)io;
 }
 
-/* What kind of operation: constant. `tries` is one try; it answers -EAGAIN if there is nothing, and has then cleared what is not ready, or says so (struct weft__op_lesson). */
+/* What kind of operation: constant. `tries` is one try; it answers -EAGAIN if there is nothing, and has then cleared what is not ready, or says so (struct weft__lesson). */
 struct weft__op_kind {
     enum weft__side side;
     uint32_t as;
@@ -51,16 +51,10 @@ struct weft__op_all {
     size_t *done;
 };
 
-/* What a try has found, where it does not say so itself: nothing more of `bits` is there, unless something came since `seen`, the look before it. */
-struct weft__op_lesson {
-    uint64_t seen;
-    uint64_t bits; /* of the word; 0: it tells nothing */
-};
-
-/* A poll. `all`: NULL is one try that brings something. READY: *ret is what the last try answered, or of all what was wanted, or less at the end; or why not. */
+/* A poll. `all`: NULL is one try that brings something. `lesson`: where its tries say what they have found; NULL: they clear the word themselves. READY: *ret is what the last try answered, or of all what was wanted, or less at the end; or why not. */
 weft_poll weft__op_poll(struct weft__fdslot *slot, struct weft__op *op,
                         const struct weft__op_kind *kind, void *arg, const struct weft__op_all *all,
-                        weft_cx *cx, ssize_t *ret);
+                        struct weft__lesson *lesson, weft_cx *cx, ssize_t *ret);
 
 /* ---- the loop ----
  *
@@ -76,7 +70,7 @@ static inline weft_poll weft__op_answers(ssize_t *ret, ssize_t answer)
 
 /* The slot may be gone behind it. */
 static inline weft_poll weft__op_settles(struct weft__fdslot *slot, struct weft__op *op,
-                                         uint32_t as, const struct weft__op_lesson *lesson,
+                                         uint32_t as, const struct weft__lesson *lesson,
                                          ssize_t *ret, ssize_t answer)
 {
     op->as = 0;
@@ -100,11 +94,12 @@ static inline int weft__op_begins(struct weft__fdslot *slot, struct weft__op *op
     return 0;
 }
 
-/* Nothing is there. PENDING: it waits. READY: it is to try again. */
+/* Nothing is there, as a try has found, or an earlier one: `lesson` is NULL. PENDING: it waits. READY: it is to try again. */
 static inline weft_poll weft__op_waits(struct weft__fdslot *slot, struct weft__op *op,
-                                       const struct weft__op_kind *kind, weft_cx *cx)
+                                       const struct weft__op_kind *kind,
+                                       const struct weft__lesson *lesson, weft_cx *cx)
 {
-    op->waits = weft__fdslot_wait(slot, kind->side, kind->bits, &op->waiter, cx->waker);
+    op->waits = weft__fdslot_wait(slot, kind->side, kind->bits, lesson, &op->waiter, cx->waker);
     if (!op->waits) return WEFT_READY;
     weft__driver_arm(slot, kind->side, kind->bits);
     return WEFT_PENDING;
@@ -146,15 +141,14 @@ static inline weft_poll weft__op_loses(struct weft__op *op, ssize_t *ret, ssize_
     return weft__op_answers(ret, got == -EAGAIN ? -ECHILD : got);
 }
 
-static inline void weft__op_learns(struct weft__fdslot *slot, const struct weft__op_lesson *lesson)
+static inline void weft__op_learns(struct weft__fdslot *slot, const struct weft__lesson *lesson)
 {
     if (lesson && lesson->bits) weft__fdslot_clear(slot, lesson->seen, lesson->bits);
 }
 
-static inline __attribute__((always_inline)) weft_poll
-weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
-               void *arg, const struct weft__op_all *all, struct weft__op_lesson *lesson,
-               weft_cx *cx, ssize_t *ret)
+static inline __attribute__((always_inline)) weft_poll weft__op_tries(
+    struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind, void *arg,
+    const struct weft__op_all *all, struct weft__lesson *lesson, weft_cx *cx, ssize_t *ret)
 {
     for (;;) {
         uint64_t word = weft__fdslot_look(slot);
@@ -167,7 +161,10 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
             if (__builtin_expect(got == -EAGAIN, 0)) { /* not ready any more, unless something came since */
                 if (word & WEFT__READY_DOWN)
                     return weft__op_ends(slot, op, kind, all, ret, -ESHUTDOWN);
-                weft__op_learns(slot, lesson);
+                if (cx->probe)
+                    weft__op_learns(slot, lesson);
+                else if (weft__op_waits(slot, op, kind, lesson, cx) == WEFT_PENDING)
+                    return WEFT_PENDING;
                 continue;
             }
             if (weft__op_is_over(all, &got))
@@ -176,16 +173,15 @@ weft__op_tries(struct weft__fdslot *slot, struct weft__op *op, const struct weft
             if (!weft__leaf_may(cx)) return WEFT_PENDING;
         } else {
             if (cx->probe) return weft__op_withdraws(slot, op);
-            if (weft__op_waits(slot, op, kind, cx) == WEFT_PENDING) return WEFT_PENDING;
+            if (weft__op_waits(slot, op, kind, NULL, cx) == WEFT_PENDING) return WEFT_PENDING;
         }
     }
 }
 
-/* weft__op_poll, of a constant `kind`. `lesson`: where its tries say what they have found; NULL: they clear the word themselves. */
-static inline __attribute__((always_inline)) weft_poll
-weft__op_poll_as(struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind,
-                 void *arg, const struct weft__op_all *all, struct weft__op_lesson *lesson,
-                 weft_cx *cx, ssize_t *ret)
+/* weft__op_poll, of a constant `kind`. */
+static inline __attribute__((always_inline)) weft_poll weft__op_poll_as(
+    struct weft__fdslot *slot, struct weft__op *op, const struct weft__op_kind *kind, void *arg,
+    const struct weft__op_all *all, struct weft__lesson *lesson, weft_cx *cx, ssize_t *ret)
 {
     if (__builtin_expect(cx->why != 0, 0)) return weft__op_gives_up(slot, op, kind, all, cx, ret);
     if (!op->as) {

@@ -109,13 +109,13 @@ void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits)
 }
 
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
-                       struct weft__waiter *waiter, struct weft_waker waker)
+                       const struct weft__lesson *lesson, struct weft__waiter *waiter,
+                       struct weft_waker waker)
 {
     uint8_t me = weft__waitlist_me();
     enum weft__waitlist_way way = weft__waitlist_hold(&slot->list, me);
-    bool waits = !weft__fdslot_is_ready(slot, bits);
-    if (waits)
-        weft__waitlist_add_new_at(&slot->list, weft__fdslot_queue(slot, side), waiter, waker);
+    if (lesson && lesson->bits) weft__fdslot_clear_held(slot, lesson->seen, lesson->bits);
+    bool waits = weft__fdslot_wait_held(slot, side, bits, waiter, waker);
     weft__waitlist_drop(&slot->list, me, way);
     return waits;
 }

@@ -105,6 +105,12 @@ struct weft__fdslot {
 
 _Static_assert(sizeof(struct weft__fdslot) == (size_t)2 * WEFT__CACHE_LINE, "a descriptor costs two lines");
 
+/* What a try has found: nothing more of `bits` is there, unless something came since `seen`, the look before it. */
+struct weft__lesson {
+    uint64_t seen;
+    uint64_t bits; /* of the word; 0: it tells nothing */
+};
+
 /* ---- looking ---- */
 
 static inline uint64_t weft__fdslot_look(const struct weft__fdslot *slot)
@@ -144,14 +150,22 @@ static inline int weft__fdslot_enter_held(struct weft__fdslot *slot, uint32_t as
     return 0;
 }
 
+static inline bool weft__fdslot_wait_held(struct weft__fdslot *slot, enum weft__side side,
+                                          uint64_t bits, struct weft__waiter *waiter,
+                                          struct weft_waker waker)
+{
+    if (weft__fdslot_is_ready(slot, bits)) return false;
+    weft__waitlist_add_new_at(&slot->list, weft__fdslot_queue(slot, side), waiter, waker);
+    return true;
+}
+
 static inline int weft__fdslot_begin_held(struct weft__fdslot *slot, uint32_t as,
                                           enum weft__side side, uint64_t bits,
                                           struct weft__waiter *waiter, struct weft_waker waker)
 {
     int r = weft__fdslot_enter_held(slot, as);
-    if (r < 0 || weft__waker_is_none(waker) || weft__fdslot_is_ready(slot, bits)) return r;
-    weft__waitlist_add_new_at(&slot->list, weft__fdslot_queue(slot, side), waiter, waker);
-    return 1;
+    if (r < 0 || weft__waker_is_none(waker)) return r;
+    return weft__fdslot_wait_held(slot, side, bits, waiter, waker) ? 1 : 0;
 }
 
 /* The try behind the look `seen` found nothing more of these. */
@@ -218,9 +232,10 @@ static inline bool weft__fdslot_finish(struct weft__fdslot *slot, uint32_t as, u
 /* The try behind the look `seen` found nothing more of these. */
 void weft__fdslot_clear(struct weft__fdslot *slot, uint64_t seen, uint64_t bits);
 
-/* Queue unless it is ready for one of `bits`. False: it is, or it is over. The caller has entered. */
+/* Queue unless it is ready for one of `bits`, behind what a try has found, if it says so. False: it is, or it is over. The caller has entered. */
 bool weft__fdslot_wait(struct weft__fdslot *slot, enum weft__side side, uint64_t bits,
-                       struct weft__waiter *waiter, struct weft_waker waker);
+                       const struct weft__lesson *lesson, struct weft__waiter *waiter,
+                       struct weft_waker waker);
 
 /* Is the wait over? True: the waiter is out of the list. Most turns show without the lock. */
 bool weft__fdslot_takes_turn(struct weft__fdslot *slot, struct weft__waiter *waiter);

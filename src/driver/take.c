@@ -53,18 +53,13 @@ static bool writes(const struct weft__take *what)
            what->kind == WEFT__TAKE_WRITE;
 }
 
-ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what)
-{
-    return weft__take_seen(slot, what, weft__fdslot_look(slot));
-}
-
-ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
+ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what,
+                          struct weft__lesson *lesson)
 {
     bool cut = false;
     ssize_t r = try_it(slot->fd, what, &cut);
     bool brief = tells_by_being_short(what) && !cut && (size_t)r < what->bytes;
     enum weft__side side = writes(what) ? WEFT__SIDE_WRITE : WEFT__SIDE_READ;
-    uint64_t bits = weft__take_lesson(seen, side, r, brief);
-    if (bits) weft__fdslot_clear(slot, seen, bits);
+    lesson->bits = weft__take_lesson(lesson->seen, side, r, brief);
     return r;
 }

@@ -21,10 +21,8 @@
 #include "sys/socket.h"
 
 /* The verb, by a system call on the fd. */
-ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what);
-
-/* Likewise, by one who has looked already, and has learnt other things since: what came behind that look is not cleared away. */
-ssize_t weft__take_seen(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
+ssize_t weft__take_direct(struct weft__fdslot *slot, const struct weft__take *what,
+                          struct weft__lesson *lesson);
 
 /* What an answer says of readiness: of these there is nothing more. `seen`: the look before the try. `brief`: it is short of what it could have moved, where that tells something. */
 static inline uint64_t weft__take_lesson(uint64_t seen, enum weft__side side, ssize_t answer,

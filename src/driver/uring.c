@@ -516,7 +516,8 @@ static bool uring_direct(struct weft__fdslot *slot)
 }
 
 /* What FETCH has brought, or will bring; -ENOENT: it is not there, and the fd is the caller's. */
-static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
+static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *what,
+                            struct weft__lesson *lesson)
 {
     struct weft__uring *u = uring_of(slot->port);
     struct weft__uring_slot *us = weft__uring_more_of(slot);
@@ -528,7 +529,7 @@ static ssize_t take_fetched(struct weft__fdslot *slot, const struct weft__take *
     bool closed = us->closed;
     weft__uring_unlock(u);
     if (r == -EAGAIN && !comes && !closed) return -ENOENT;
-    if (dry && comes) weft__fdslot_clear(slot, seen, WEFT__READY_READ | WEFT__READY_READ_END);
+    lesson->bits = dry && comes ? weft__ready_bits(WEFT__SIDE_READ) : 0;
     return r;
 }
 
@@ -539,27 +540,28 @@ static bool is_fetched(const struct weft__take *what)
 }
 
 /* The look comes first: what is fetched behind it changes the tick, so that a call which found nothing because of that clears nothing. */
-static ssize_t take_in(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
+static ssize_t take_in(struct weft__fdslot *slot, const struct weft__take *what,
+                       struct weft__lesson *lesson)
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
     bool fetched = slot->shape != WEFT__SHAPE_ANY && is_fetched(what);
     /* relaxed: read behind `asked`; what this reader has not seen of it comes with an event */
     if (fetched && ((weft__uring_asked(us) & WEFT__URING_FETCH) || load_relaxed(&us->holds))) {
-        ssize_t r = take_fetched(slot, what, seen);
+        ssize_t r = take_fetched(slot, what, lesson);
         if (r != -ENOENT) return r;
     }
-    ssize_t r = weft__take_seen(slot, what, seen);
+    ssize_t r = weft__take_direct(slot, what, lesson);
     if (what->kind == WEFT__TAKE_RECV && r > 0)
         store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
     return r;
 }
 
-static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what)
+static ssize_t uring_take(struct weft__fdslot *slot, const struct weft__take *what,
+                          struct weft__lesson *lesson)
 {
-    uint64_t seen = weft__fdslot_look(slot);
     if (what->kind == WEFT__TAKE_SEND || what->kind == WEFT__TAKE_SEND_SOON)
-        return weft__uring_send(slot, what, seen);
-    ssize_t r = take_in(slot, what, seen);
+        return weft__uring_send(slot, what, lesson);
+    ssize_t r = take_in(slot, what, lesson);
     if (r > 0 && (what->kind == WEFT__TAKE_RECV || what->kind == WEFT__TAKE_RECV_UNIX))
         store_relaxed(&weft__uring_more_of(slot)->heard, true); /* relaxed: a hint */
     return r;

@@ -174,8 +174,9 @@ struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint
 
 /* ---- sends (uring_send.c). Without the lock ---- */
 
-/* SEND and SEND_SOON of the verb `take`; `seen`: the look before it. */
-ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen);
+/* SEND and SEND_SOON of the verb `take`. */
+ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what,
+                         struct weft__lesson *lesson);
 ssize_t weft__uring_unsend(struct weft__fdslot *slot);
 
 static inline bool weft__uring_is_sending(const struct weft__uring_slot *us)

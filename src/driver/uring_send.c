@@ -63,34 +63,40 @@ static bool note_send(struct weft__uring *u, struct weft__uring_slot *us,
     return may;
 }
 
+/* Its answer makes the side ready. */
+static ssize_t is_under_way(struct weft__lesson *lesson)
+{
+    lesson->bits = weft__ready_bits(WEFT__SIDE_WRITE);
+    return -EAGAIN;
+}
+
 /* One was handed in. -EAGAIN if it is under way still: the side is ready again when it is answered. One that found no room, or was interrupted, or dropped since
  * the port is down, is made once more, by a call. */
 static ssize_t take_sent(struct weft__fdslot *slot, struct weft__uring *u,
-                         const struct weft__take *what, uint64_t seen)
+                         const struct weft__take *what, struct weft__lesson *lesson)
 {
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
     weft__uring_lock(u);
     ssize_t r = take_answer(us);
     weft__uring_unlock(u);
-    if (r == -EINPROGRESS) {
-        weft__fdslot_clear(slot, seen, weft__ready_bits(WEFT__SIDE_WRITE));
-        return -EAGAIN;
-    }
+    if (r == -EINPROGRESS) return is_under_way(lesson);
     set_sending(us, false);
-    return r == -EAGAIN || r == -EINTR ? weft__take_seen(slot, what, seen) : r;
+    if (r == -EAGAIN || r == -EINTR) return weft__take_direct(slot, what, lesson);
+    lesson->bits = 0;
+    return r;
 }
 
-ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what, uint64_t seen)
+ssize_t weft__uring_send(struct weft__fdslot *slot, const struct weft__take *what,
+                         struct weft__lesson *lesson)
 {
     struct weft__uring *u = slot->port->own;
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
-    if (weft__uring_is_sending(us)) return take_sent(slot, u, what, seen);
+    if (weft__uring_is_sending(us)) return take_sent(slot, u, what, lesson);
     bool soon = what->kind == WEFT__TAKE_SEND_SOON && what->bytes <= WEFT__URING_SEND_BYTES;
-    if (!soon || !note_send(u, us, what)) return weft__take_seen(slot, what, seen);
-    weft__fdslot_clear(slot, seen, weft__ready_bits(WEFT__SIDE_WRITE));
-    return -EAGAIN;
+    if (!soon || !note_send(u, us, what)) return weft__take_direct(slot, what, lesson);
+    return is_under_way(lesson);
 }
 
 /* Holds: the ring's lock. */

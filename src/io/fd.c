@@ -103,7 +103,8 @@ static weft_poll poll_side(weft_fd *w, enum weft_fd_side side, struct trying *t,
         *ret = -EINVAL;
         return WEFT_READY;
     }
-    weft_poll answer = weft__op_poll(slot_of(w), weft__op_of(io), &kinds[side], t, NULL, cx, ret);
+    weft_poll answer =
+        weft__op_poll(slot_of(w), weft__op_of(io), &kinds[side], t, NULL, NULL, cx, ret);
     *at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
     return answer;
 }

@@ -20,6 +20,7 @@ struct moving {
     int count;
     int take;     /* WEFT__TAKE_... */
     size_t *done; /* of the list, by tries before */
+    struct weft__lesson lesson;
 };
 
 /* The part of the list that is still to be moved, as much of it as one call takes. */
@@ -40,25 +41,25 @@ static int rest_of(const struct moving *m, struct iovec *into, size_t *bytes)
     return count;
 }
 
-static __attribute__((noinline)) ssize_t try_list(struct weft__fdslot *slot, const struct moving *m)
+static __attribute__((noinline)) ssize_t try_list(struct weft__fdslot *slot, struct moving *m)
 {
     struct iovec rest[WEFT__IOV_MAX];
     struct weft__take take = {.kind = m->take, .iov = rest};
     take.count = rest_of(m, rest, &take.bytes);
-    return weft__driver_take(slot, &take);
+    return weft__driver_take(slot, &take, &m->lesson);
 }
 
 /* Most have one buffer: that needs no list. */
 static __attribute__((noinline)) ssize_t tries(struct weft__fdslot *slot, void *arg)
 {
-    const struct moving *m = arg;
+    struct moving *m = arg;
     if (m->count != 1) return try_list(slot, m);
     struct iovec rest = {
         .iov_base = (char *)m->iov->iov_base + *m->done,
         .iov_len = m->iov->iov_len - *m->done,
     };
     struct weft__take take = {.kind = m->take, .iov = &rest, .count = 1, .bytes = rest.iov_len};
-    return weft__driver_take(slot, &take);
+    return weft__driver_take(slot, &take, &m->lesson);
 }
 
 /* ---- polls ---- */
@@ -97,23 +98,27 @@ static __attribute__((noinline)) weft_poll moves(weft_stream *stream, struct wef
     struct weft__op_all all = {.want = bytes_of(m.iov, m.count), .done = m.done};
     if (all.want == 0) return moved_nothing(ret);
     return weft__op_poll(weft__fdstream_slot(stream), weft__op_of(io), kind, &m,
-                         flags & WEFT_IO_ALL ? &all : NULL, cx, ret);
+                         flags & WEFT_IO_ALL ? &all : NULL, &m.lesson, cx, ret);
 }
 
 #define READS(name, take_kind)                                                                     \
     static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
     {                                                                                              \
-        return moves(stream, io, &reads, &(struct moving){iov, count, (take_kind), done}, flags,   \
-                     cx, ret);                                                                     \
+        return moves(                                                                              \
+            stream, io, &reads,                                                                    \
+            &(struct moving){.iov = iov, .count = count, .take = (take_kind), .done = done},       \
+            flags, cx, ret);                                                                       \
     }
 
 #define WRITES(name, take_kind)                                                                    \
     static weft_poll name(weft_stream *stream, struct weft_io *io, const struct iovec *iov,        \
                           int count, unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)      \
     {                                                                                              \
-        return moves(stream, io, &writes, &(struct moving){iov, count, (take_kind), done}, flags,  \
-                     cx, ret);                                                                     \
+        return moves(                                                                              \
+            stream, io, &writes,                                                                   \
+            &(struct moving){.iov = iov, .count = count, .take = (take_kind), .done = done},       \
+            flags, cx, ret);                                                                       \
     }
 
 READS(read_tcp_list, flags &WEFT_IO_PEEK ? WEFT__TAKE_PEEK : WEFT__TAKE_RECV)
@@ -130,7 +135,7 @@ struct one {
     char *buf;
     size_t len;
     size_t *done; /* by tries before */
-    struct weft__op_lesson lesson;
+    struct weft__lesson lesson;
 };
 
 static inline __attribute__((always_inline)) ssize_t recv_one(struct weft__fdslot *slot, void *arg)
@@ -193,7 +198,7 @@ static weft_poll write_soon(weft_stream *stream, struct weft_io *io, const struc
 
     if (every.want == 0) return moved_nothing(ret);
     if (op->as) cx->probe = false; /* what has begun does not withdraw: its buffer may be noted */
-    weft_poll r = weft__op_poll(slot, op, &writes_soon, &m, all, cx, ret);
+    weft_poll r = weft__op_poll(slot, op, &writes_soon, &m, all, &m.lesson, cx, ret);
     cx->probe = probe;
     return r;
 }

@@ -70,7 +70,7 @@ static const struct weft__op_kind sends = {
 static weft_poll send_piece(struct weft_sendfile *f, weft_cx *cx, ssize_t *n)
 {
     struct weft__op *op = weft__op_of(&f->weft__pump.writes);
-    if (weft__op_poll(weft__fdstream_slot(f->to), op, &sends, f, NULL, cx, n) == WEFT_PENDING)
+    if (weft__op_poll(weft__fdstream_slot(f->to), op, &sends, f, NULL, NULL, cx, n) == WEFT_PENDING)
         return WEFT_PENDING;
     f->weft__pump.writes = (struct weft_io){{0}};
     f->weft__step = LOOKS;

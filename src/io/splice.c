@@ -40,7 +40,7 @@ static ssize_t try_kept(struct weft__fdslot *slot, int to)
     char room[1024];
     struct iovec piece = {.iov_base = room, .iov_len = sizeof(room)};
     struct weft__take take = {.kind = WEFT__TAKE_RECV, .iov = &piece, .count = 1, .bytes = sizeof(room)};
-    ssize_t n = weft__driver_take(slot, &take);
+    ssize_t n = weft__driver_try(slot, &take);
     if (n <= 0) return n;
     piece.iov_len = (size_t)n;
     return weft__pipe_write(to, &piece, 1); /* it is empty: all goes in */
@@ -108,7 +108,7 @@ static weft_poll step(struct weft_splice *f, weft_cx *cx, ssize_t *n)
     bool in = f->weft__step == TAKES;
     struct weft__fdslot *slot = weft__fdstream_slot(in ? f->from : f->to);
     struct weft__op *op = weft__op_of(in ? &f->weft__pump.reads : &f->weft__pump.writes);
-    return weft__op_poll(slot, op, in ? &takes : &gives, f, NULL, cx, n);
+    return weft__op_poll(slot, op, in ? &takes : &gives, f, NULL, NULL, cx, n);
 }
 
 static void stepped(struct weft_splice *f, size_t bytes)

@@ -79,7 +79,7 @@ static weft_poll shared(weft_stream *stream, struct weft_io *io, const struct we
     *ret = 0;
     if (goal.want == 0) return WEFT_READY;
     return weft__op_poll(weft__fdstream_slot(stream), weft__op_of(io), kind, &m, all ? &goal : NULL,
-                         cx, ret);
+                         NULL, cx, ret);
 }
 
 static weft_poll shared_read(weft_stream *stream, struct weft_io *io, const struct iovec *iov,

@@ -75,7 +75,7 @@ static ssize_t tries(struct weft__fdslot *slot, void *arg)
     struct weft__take take = {.kind = WEFT__TAKE_ACCEPT};
     (void)arg;
     if (weft__fdslot_look(slot) & WEFT__READY_DOWN) return -ESHUTDOWN;
-    return weft__driver_take(slot, &take);
+    return weft__driver_try(slot, &take);
 }
 
 static const struct weft__op_kind accepts = {
@@ -173,7 +173,7 @@ static weft_poll accepts_one(struct weft_accept *f, weft_cx *cx)
     for (;;) {
         ssize_t got = 0;
         weft_poll answer =
-            weft__op_poll(slot, weft__op_of(&f->weft__io), &accepts, NULL, NULL, cx, &got);
+            weft__op_poll(slot, weft__op_of(&f->weft__io), &accepts, NULL, NULL, NULL, cx, &got);
         f->weft__at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
         if (answer == WEFT_PENDING) return WEFT_PENDING;
         if (got >= 0) return ends(f, welcome(slot, (int)got, f->into));

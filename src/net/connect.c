@@ -119,7 +119,7 @@ weft_poll weft_tcp_connect_poll(void *frame, weft_cx *cx)
     if (f->weft__race) return races(f, cx);
     struct weft__fdslot *slot = weft__fdstream_slot(f->weft__stream);
     weft_poll answer =
-        weft__op_poll(slot, weft__op_of(&f->weft__io), &connects, NULL, NULL, cx, &got);
+        weft__op_poll(slot, weft__op_of(&f->weft__io), &connects, NULL, NULL, NULL, cx, &got);
     return answer == WEFT_PENDING ? WEFT_PENDING : ends(f, (int)got);
 }
 

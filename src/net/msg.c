@@ -24,7 +24,7 @@ weft_poll weft__msg_poll(struct weft__fdslot *slot, int why, const struct weft__
         *ret = why == WEFT__MSG_NOTHING ? 0 : why;
         return WEFT_READY;
     }
-    weft_poll answer = weft__op_poll(slot, weft__op_of(io), &kind->op, &t, NULL, cx, ret);
+    weft_poll answer = weft__op_poll(slot, weft__op_of(io), &kind->op, &t, NULL, NULL, cx, ret);
     *at = answer == WEFT_PENDING ? WEFT__LEAF_WAITS : 0;
     return answer;
 }

@@ -94,7 +94,7 @@ static void byte_comes(void *arg)
 /* Each read is short: the room is for more than ever comes. `arg`: where it says so; NULL: it clears the word itself. */
 static ssize_t reads(struct weft__fdslot *s, void *arg)
 {
-    struct weft__op_lesson *lesson = arg;
+    struct weft__lesson *lesson = arg;
     uint64_t seen = lesson ? lesson->seen : weft__fdslot_look(s);
     (void)plain_read(descriptor);
     uint32_t bytes = exchange_acq_rel(&kernel, 0);
@@ -117,7 +117,7 @@ static const struct weft__op_kind reading = {
 
 static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
 {
-    struct weft__op_lesson lesson = {0, 0};
+    struct weft__lesson lesson = {0, 0};
     if (model_mutant == QUEUES_BLINDLY && !op->as) {
         (void)weft__op_begins(&slot, op, &reading, cx);
         if (reads(&slot, NULL) != -EAGAIN) model_assert(false); /* the case begins without a byte */
@@ -127,7 +127,7 @@ static weft_poll twin_poll(struct weft__op *op, weft_cx *cx, ssize_t *ret)
         op->waits = true;
         return WEFT_PENDING;
     }
-    if (!learns) return weft__op_poll(&slot, op, &reading, NULL, NULL, cx, ret);
+    if (!learns) return weft__op_poll(&slot, op, &reading, NULL, NULL, NULL, cx, ret);
     return weft__op_poll_as(&slot, op, &reading, &lesson, NULL, &lesson, cx, ret);
 }
 

@@ -81,7 +81,7 @@ void weft__driver_closes(const char *what, const char *at)
 struct rest {
     size_t bytes; /* of one buffer */
     const size_t *done;
-    struct weft__op_lesson lesson;
+    struct weft__lesson lesson;
 };
 
 static ssize_t reads_rest(struct weft__fdslot *s, void *arg)

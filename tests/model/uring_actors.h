@@ -27,22 +27,27 @@ static struct weft__fdslot slots[2];
 static void *retired[FILES];
 static struct weft__uring_slot *unended; /* whose FETCH has ended, and is asked for all the same */
 
-static ssize_t broken_take(struct weft__fdslot *slot, const struct weft__take *what)
+static ssize_t broken_take(struct weft__fdslot *slot, const struct weft__take *what,
+                           struct weft__lesson *lesson)
 {
     const struct weft__uring_slot *us = slot->more;
-    uint64_t seen = weft__fdslot_look(slot);
     bool kept = load_relaxed(&us->holds); /* relaxed: as the real one */
     bool is_asked = weft__uring_asked(us) & WEFT__URING_FETCH;
     bool call = !kept && !is_asked;
-    if (model_mutant == READS_WHILE_ASKED && !kept) return weft__take_direct(slot, what);
-    if (model_mutant == LOOKS_TOO_LATE && call) return weft__take_direct(slot, what);
-    if (model_mutant == KEPT_BEFORE_ASKED && call) return weft__take_seen(slot, what, seen);
-    return uring_take(slot, what);
+    if (model_mutant == READS_WHILE_ASKED && !kept) return weft__take_direct(slot, what, lesson);
+    if (model_mutant == KEPT_BEFORE_ASKED && call) return weft__take_direct(slot, what, lesson);
+    if (model_mutant == LOOKS_TOO_LATE && call) {
+        lesson->seen = weft__fdslot_look(slot);
+        return weft__take_direct(slot, what, lesson);
+    }
+    return uring_take(slot, what, lesson);
 }
 
-static ssize_t twin_take(struct weft__fdslot *slot, const struct weft__take *what)
+static ssize_t twin_take(struct weft__fdslot *slot, const struct weft__take *what,
+                         struct weft__lesson *lesson)
 {
-    return model_mutant == HONEST ? uring_take(slot, what) : broken_take(slot, what);
+    return model_mutant == HONEST ? uring_take(slot, what, lesson)
+                                  : broken_take(slot, what, lesson);
 }
 
 static void pretend(struct weft__uring *u, struct weft__uring_slot *us, bool is_asked)
@@ -111,19 +116,26 @@ struct reading {
     unsigned file;
 };
 
+/* Of one poll. */
+struct read_try {
+    char bytes[8];
+    struct weft__lesson lesson;
+};
+
 static ssize_t tries_read(struct weft__fdslot *s, void *arg)
 {
-    char *bytes = arg;
-    struct iovec iov = {bytes, 8};
-    struct weft__take take = {.kind = WEFT__TAKE_RECV, .iov = &iov, .count = 1, .bytes = 8};
-    return weft__driver_take(s, &take);
+    struct read_try *t = arg;
+    struct iovec iov = {t->bytes, sizeof(t->bytes)};
+    struct weft__take take = {
+        .kind = WEFT__TAKE_RECV, .iov = &iov, .count = 1, .bytes = sizeof(t->bytes)};
+    return weft__driver_take(s, &take, &t->lesson);
 }
 
 static ssize_t tries_accept(struct weft__fdslot *s, void *arg)
 {
     struct weft__take take = {.kind = WEFT__TAKE_ACCEPT};
     (void)arg;
-    return weft__driver_take(s, &take);
+    return weft__driver_try(s, &take);
 }
 
 static const struct weft__op_kind reads_some = {
@@ -145,16 +157,17 @@ static weft_poll reads(struct actor *actor, weft_cx *cx)
     struct reading *r = (void *)actor->frame;
     unsigned file = r->file;
     while (next_byte[file] < wanted) {
-        char bytes[8];
+        struct read_try t = {.lesson = {0, 0}};
         ssize_t n = 0;
-        if (weft__op_poll(r->slot, &r->op, &reads_some, bytes, NULL, cx, &n) == WEFT_PENDING)
+        if (weft__op_poll(r->slot, &r->op, &reads_some, &t, NULL, &t.lesson, cx, &n) ==
+            WEFT_PENDING)
             return WEFT_PENDING;
         if (n < 0) {
             ended = (int)n;
             break;
         }
         for (ssize_t i = 0; i < n; i++)
-            model_assert((unsigned)bytes[i] == BYTES * file + next_byte[file]++);
+            model_assert((unsigned)t.bytes[i] == BYTES * file + next_byte[file]++);
     }
     one_ends();
     return WEFT_READY;
@@ -164,7 +177,7 @@ static weft_poll accepts(struct actor *actor, weft_cx *cx)
 {
     struct reading *r = (void *)actor->frame;
     ssize_t n = 0;
-    if (weft__op_poll(r->slot, &r->op, &accepts_one, NULL, NULL, cx, &n) == WEFT_PENDING)
+    if (weft__op_poll(r->slot, &r->op, &accepts_one, NULL, NULL, NULL, cx, &n) == WEFT_PENDING)
         return WEFT_PENDING;
     model_assert(n >= 100);
     accepted |= 1U << (n - 100);

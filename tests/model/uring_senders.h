@@ -24,15 +24,15 @@ static unsigned wanted;    /* sends */
 static unsigned told;      /* bytes, to the sender */
 static ssize_t answers[3]; /* of its sends, one after the other */
 
-static ssize_t twin_take(struct weft__fdslot *of, const struct weft__take *what)
+static ssize_t twin_take(struct weft__fdslot *of, const struct weft__take *what,
+                         struct weft__lesson *lesson)
 {
     struct weft__uring_slot *us = of->more;
-    uint64_t seen = weft__fdslot_look(of);
     bool full = weft__uring_is_sending(us) && us->has_sent && us->sent == -EAGAIN;
-    if (model_mutant != LEARNS_TOO_LATE || !full) return uring_take(of, what);
+    if (model_mutant != LEARNS_TOO_LATE || !full) return uring_take(of, what, lesson);
     us->has_sent = false;
     set_sending(us, false);
-    weft__fdslot_clear(of, seen, weft__ready_bits(WEFT__SIDE_WRITE));
+    lesson->bits = weft__ready_bits(WEFT__SIDE_WRITE);
     return -EAGAIN;
 }
 
@@ -56,12 +56,19 @@ struct sending {
     unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
 };
 
+/* Of one poll. */
+struct send_try {
+    char byte;
+    struct weft__lesson lesson;
+};
+
 static ssize_t tries_send(struct weft__fdslot *of, void *arg)
 {
-    struct iovec iov = {arg, 1};
+    struct send_try *t = arg;
+    struct iovec iov = {&t->byte, 1};
     struct weft__take take = {.kind = WEFT__TAKE_SEND_SOON, .iov = &iov, .count = 1, .bytes = 1};
     store_relaxed(&weft__uring_more_of(of)->heard, true); /* relaxed: as if it were an answer */
-    return weft__driver_take(of, &take);
+    return weft__driver_take(of, &take, &t->lesson);
 }
 
 static const struct weft__op_kind sends = {
@@ -74,14 +81,14 @@ static const struct weft__op_kind sends = {
 
 static weft_poll sends_one(struct sending *s, weft_cx *cx)
 {
-    static char byte;
+    static struct send_try t;
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
-    weft_poll r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, cx, &n);
+    weft_poll r = weft__op_poll(slot, &s->op, &sends, &t, NULL, &t.lesson, cx, &n);
     if (r == WEFT_PENDING && s->hurried && s->count == s->hurried) {
         weft_cx late = *cx;
         late.why = -ETIME;
-        r = weft__op_poll(slot, &s->op, &sends, &byte, NULL, &late, &n);
+        r = weft__op_poll(slot, &s->op, &sends, &t, NULL, &t.lesson, &late, &n);
         model_assert(r == WEFT_READY);
     }
     if (r == WEFT_PENDING) return r;

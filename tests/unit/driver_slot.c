@@ -130,9 +130,10 @@ TEST(slot_wakes_who_waits_for_that_side)
     weft__waiter_init(&waiter);
     struct weft_waker waker = weft__waker_of_foreign(&bell.foreign);
     uint64_t bits = weft__ready_bits(WEFT__SIDE_READ);
-    ASSERT(!weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker)); /* it is ready */
+    ASSERT(
+        !weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker)); /* it is ready */
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ);
-    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
     tell(f.slot, 0, WEFT__READY_WRITE);
     ASSERT_EQ(bell.rings, 0);
     ASSERT(!weft__fdslot_has_turn(f.slot, &waiter));
@@ -143,7 +144,7 @@ TEST(slot_wakes_who_waits_for_that_side)
     ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     weft__waiter_check_out(&waiter);
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), bits);
-    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+    ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
     weft__fdslot_give_up(f.slot, &waiter);
     weft__waiter_check_out(&waiter);
     tell(f.slot, 0, WEFT__READY_READ);
@@ -163,7 +164,7 @@ TEST(slot_tells_of_the_end_beside_data)
         struct weft__waiter waiter;
         uint64_t bits = WEFT__READY_READ_END | WEFT__READY_URGENT;
         weft__waiter_init(&waiter);
-        ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, &waiter, waker));
+        ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
         tell(f.slot, 0, WEFT__READY_READ);
         ASSERT_EQ(bell.rings, 0); /* that was so before */
         tell(f.slot, 0, fresh[i]);
