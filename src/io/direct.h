@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * direct - the steps of a request: a read or a write of one buffer, on a TCP stream whose backend fetches nothing ahead.
+ * direct - the steps of a request: a read or a write of one buffer, on a TCP stream.
  *
  * The loop of op.h does all of an operation. Here is what nearly every one of these does, as its steps without the loop: it begins with the slot's lock lent to this
- * worker, waits at once or not at all, is woken by a push, and its one call brings what was wanted. A step that finds anything else has done nothing, and the loop goes on from there, in
+ * worker, waits at once or, if it is a send that is handed in with others, behind its try, is woken by a push, and its one call, or the backend's verb, brings what was wanted. A step that finds anything else has done nothing, and the loop goes on from there, in
  * the states that op.h draws:
  *     BEGINS -> TRIES, WAITS   [opens]
  *     WAITS  -> TRIES          [opens]
  *     TRIES  -> BEGINS         [leaves]
+ *     TRIES  -> WAITS          [waits]
  * Whoever puts them together (stream.c) makes all else the end of a path, in a function of its own, so that the usual way calls nobody but the kernel. And what
  * has made a system call returns by a jump (WEFT__JUMPS_BACK): behind the kernel's calls the processor has forgotten ours, and predicts each return to one wrongly, 15 to 20 cycles.
  * Threads: the poller's.
@@ -39,8 +40,7 @@ static inline enum weft__direct weft__direct_begins(struct weft__fdslot *slot, s
     op->as = as;
     op->waits = r > 0;
     cx->budget = weft__charged(cx->budget);
-    return r > 0 ? WEFT__DIRECT_WAITS
-                 : WEFT__DIRECT_TRIES; /* nothing to arm, where nothing is fetched */
+    return r > 0 ? WEFT__DIRECT_WAITS : WEFT__DIRECT_TRIES; /* who fetches ahead arms it */
 }
 
 static inline enum weft__direct weft__direct_resumes(const struct weft__fdslot *slot,
@@ -65,6 +65,17 @@ weft__direct_opens(struct weft__fdslot *slot, struct weft__op *op, uint32_t as,
 static inline bool weft__direct_may(uint64_t word, enum weft__side side)
 {
     return __builtin_expect((word & weft__ready_bits(side)) && !(word & WEFT__READY_CLOSED), 1);
+}
+
+/* A try has found nothing, so it waits. False: something has come since, and it is to try again. */
+static inline bool weft__direct_waits(struct weft__fdslot *slot, struct weft__op *op,
+                                      enum weft__side side, const struct weft__lesson *lesson,
+                                      weft_cx *cx)
+{
+    uint64_t bits = weft__ready_bits(side);
+    op->waits = weft__fdslot_wait(slot, side, bits, lesson, &op->waiter, cx->waker);
+    if (op->waits) weft__driver_arm(slot, side, bits);
+    return op->waits;
 }
 
 /* The rare end of an operation that is over. READY. */

@@ -10,7 +10,6 @@
 #include "sys/fd.h"
 #include "sys/pipe.h"
 #include "sys/socket.h"
-#include "task/here.h"
 
 /* ---- one try ---- */
 
@@ -183,14 +182,13 @@ static weft_poll read_tcp(weft_stream *stream, struct weft_io *io, const struct 
 
 static const struct weft__op_kind writes_soon = KIND(WRITE, WEFT__USE_WRITER, tries, .soon = true);
 
-/* On a backend that makes many sends at once: unless it is polled beside others, whose winning would drop its answer. */
+/* On a backend that makes many sends at once. */
 static weft_poll write_soon(weft_stream *stream, struct weft_io *io, const struct iovec *one,
                             unsigned flags, weft_cx *cx, ssize_t *ret, size_t *done)
 {
     struct weft__fdslot *slot = weft__fdstream_slot(stream);
     struct weft__op *op = weft__op_of(io);
-    bool at_once = cx->among || cx->probe || !weft__here()->task; /* a worker's thread in a hook does not come by */
-    int take = at_once ? WEFT__TAKE_SEND : WEFT__TAKE_SEND_SOON;
+    int take = weft__fdstream_may_be_soon(cx) ? WEFT__TAKE_SEND_SOON : WEFT__TAKE_SEND;
     struct moving m = {.iov = one, .count = 1, .take = take, .done = done};
     struct weft__op_all every = {.want = one->iov_len, .done = done};
     const struct weft__op_all *all = flags & WEFT_IO_ALL ? &every : NULL;

@@ -9,15 +9,16 @@
 
 #include "base/list.h"
 #include "driver/driver.h"
+#include "task/here.h"
 
 #include <weft/stream.h>
 
 enum weft__fdstream_kind {
-    WEFT__FDSTREAM_TCP,
+    WEFT__FDSTREAM_TCP, /* where it is fetched ahead */
     WEFT__FDSTREAM_UNIX,
     WEFT__FDSTREAM_READER, /* of a pipe, or a terminal: one direction alone */
     WEFT__FDSTREAM_WRITER,
-    WEFT__FDSTREAM_FILE, /* a terminal, a FIFO that is open for both: whatever it is */
+    WEFT__FDSTREAM_FILE,       /* a terminal, a FIFO that is open for both: whatever it is */
     WEFT__FDSTREAM_TCP_DIRECT, /* what a TCP stream becomes where nothing is ever fetched ahead */
 };
 
@@ -45,6 +46,19 @@ extern const weft_stream_ops weft__fdstream_tables[];
 static inline bool weft__fdstream_is_direct(const weft_stream *stream)
 {
     return stream->ops == &weft__fdstream_tables[WEFT__FDSTREAM_TCP_DIRECT];
+}
+
+/* Or by those for a TCP stream of a backend that fetches ahead, and hands sends in together? */
+static inline bool weft__fdstream_is_ahead(const weft_stream *stream)
+{
+    return stream->ops == &weft__fdstream_tables[WEFT__FDSTREAM_TCP];
+}
+
+/* May a write's buffer be left with the backend for a moment? Not of one that is polled beside others, whose winning would drop its answer; nor of a worker's thread in a hook, which does
+ * not come by. */
+static inline bool weft__fdstream_may_be_soon(const weft_cx *cx)
+{
+    return !cx->among && !cx->probe && weft__here()->task;
 }
 
 /* Two streams, on the current runtime, or none: then both fds are closed. */

@@ -100,7 +100,9 @@ static inline __attribute__((always_inline)) weft_poll poll_write(const struct a
 
 /* ---- polls of one buffer ----
  *
- * On a TCP stream of most drivers they need neither list nor table nor loop: direct.h's steps, each of which can leave the rest to the table. */
+ * On a TCP stream they need neither list nor table nor loop: direct.h's steps, each of which can leave the rest to the table. There are two ways to try, by the stream's backend:
+ *     direct   a system call
+ *     ahead    the backend's verb: what has come is here, and what is to be sent is handed in with that of others */
 
 weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot, uint32_t as, uint64_t seen,
                                       uint64_t bits)
@@ -109,47 +111,73 @@ weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot, uint32_t as, ui
     return WEFT_READY;
 }
 
-/* A try was not the last one. True: it lets others run first. */
-static bool is_to_yield(struct weft__fdslot *slot, uint64_t seen, uint64_t bits, ssize_t got,
-                        weft_cx *cx)
+/* A try was not the last one. True: it waits, or lets others run first. */
+static bool is_to_return(struct weft__fdslot *slot, struct weft__op *op, enum weft__side side,
+                         const struct weft__lesson *lesson, ssize_t got, weft_cx *cx)
 {
-    if (bits) weft__fdslot_clear(slot, seen, bits);
+    if (got == -EAGAIN && !cx->probe && !(lesson->seen & WEFT__READY_DOWN))
+        return weft__direct_waits(slot, op, side, lesson, cx);
+    if (lesson->bits) weft__fdslot_clear(slot, lesson->seen, lesson->bits);
     return got > 0 && !weft__leaf_may(cx);
 }
 
-/* By the table, from whatever state: what the other two leave to it. */
+/* By the table, from whatever state: what the others leave to it. */
 #define BY_TABLE(name, which, how, done_at)                                                        \
     static __attribute__((noinline)) POLL_AS(name##_by_table, weft_##name, which, ONE_BUFFER(f),   \
                                              1, how, done_at)
 
-/* A try. `all`: it goes on until everything has moved. `moved`: so much has, by tries before; `none`, which is not used, of what is over with the first. */
-#define TRY_ONE(name, direction, all, moved, call)                                                 \
+#define GO_ON(name, direction)                                                                     \
     static __attribute__((noinline)) weft_poll name##_goes_on(                                     \
-        struct weft_##name *f, uint64_t seen, uint64_t bits, ssize_t got, weft_cx *cx)             \
+        struct weft_##name *f, const struct weft__lesson *lesson, ssize_t got, weft_cx *cx)        \
     {                                                                                              \
         f->weft__at = WEFT__LEAF_WAITS;                                                            \
-        if (is_to_yield(weft__fdstream_slot(f->stream), seen, bits, got, cx)) return WEFT_PENDING; \
+        if (is_to_return(weft__fdstream_slot(f->stream), weft__op_of(&f->weft__io),                \
+                         WEFT__SIDE_##direction, lesson, got, cx))                                 \
+            return WEFT_PENDING;                                                                   \
         return name##_by_table(f, cx);                                                             \
-    }                                                                                              \
-    static WEFT__JUMPS_BACK weft_poll name##_tries(struct weft_##name *f, weft_cx *cx)             \
+    }
+
+/* A try, in a function of these attributes. `all`: it goes on until everything has moved. `moved`: so much has, by tries before; `none`, which is not used, of what is over with the first. */
+#define TRY_ONE(name, way, attributes, direction, all, moved, try)                                 \
+    static attributes weft_poll name##_tries_##way(struct weft_##name *f, weft_cx *cx)             \
     {                                                                                              \
         struct weft__fdslot *slot = weft__fdstream_slot(f->stream);                                \
         size_t none __attribute__((unused)) = 0;                                                   \
-        uint64_t word = weft__fdslot_look(slot);                                                   \
-        if (!weft__direct_may(word, WEFT__SIDE_##direction)) return name##_by_table(f, cx);        \
+        struct weft__lesson lesson = {.seen = weft__fdslot_look(slot)};                            \
+        if (!weft__direct_may(lesson.seen, WEFT__SIDE_##direction)) return name##_by_table(f, cx); \
         size_t bytes = f->len - (moved);                                                           \
-        ssize_t got = call(slot->fd, (char *)(uintptr_t)f->buf + (moved), bytes);                  \
-        uint64_t bits = weft__take_lesson(word, WEFT__SIDE_##direction, got, (size_t)got < bytes); \
+        ssize_t got = try(slot, (char *)(uintptr_t)f->buf + (moved), bytes, &lesson);              \
         bool over = got != -EAGAIN && (!(all) || got <= 0 || (size_t)got == bytes);                \
         if ((all) && got > 0) (moved) += (size_t)got;                                              \
-        if (__builtin_expect(!over, 0)) return name##_goes_on(f, word, bits, got, cx);             \
+        if (__builtin_expect(!over, 0)) return name##_goes_on(f, &lesson, got, cx);                \
         f->ret = (all) && got >= 0 ? (ssize_t)(moved) : got;                                       \
         f->weft__at = 0;                                                                           \
         weft__op_of(&f->weft__io)->as = 0;                                                         \
-        return weft__direct_leaves(slot, as_##direction, word, bits);                              \
+        return weft__direct_leaves(slot, as_##direction, lesson.seen, lesson.bits);                \
     }
 
 enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
+
+/* The way ahead, or the table. */
+#define AHEAD_ONE(name, direction, may)                                                            \
+    static __attribute__((noinline)) weft_poll name##_ahead(struct weft_##name *f, weft_cx *cx)    \
+    {                                                                                              \
+        struct weft__fdslot *slot = weft__fdstream_slot(f->stream);                                \
+        if (!weft__fdstream_is_ahead(f->stream) || !(may)) return name##_by_table(f, cx);          \
+        switch (weft__direct_opens(slot, weft__op_of(&f->weft__io), as_##direction,                \
+                                   WEFT__SIDE_##direction, cx)) {                                  \
+        case WEFT__DIRECT_TRIES:                                                                   \
+            return name##_tries_ahead(f, cx);                                                      \
+        case WEFT__DIRECT_WAITS:                                                                   \
+            weft__driver_arm(slot, WEFT__SIDE_##direction,                                         \
+                             weft__ready_bits(WEFT__SIDE_##direction));                            \
+            f->weft__at = WEFT__LEAF_WAITS;                                                        \
+            return WEFT_PENDING;                                                                   \
+        case WEFT__DIRECT_ELSE:                                                                    \
+            break;                                                                                 \
+        }                                                                                          \
+        return name##_by_table(f, cx);                                                             \
+    }
 
 /* A length of 0, which no call is made for, and one that is too long are the table's, too. */
 #define POLL_ONE(name, direction)                                                                  \
@@ -157,11 +185,11 @@ enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
     {                                                                                              \
         struct weft_##name *f = frame;                                                             \
         if (!f->stream || !f->buf || f->len - 1 >= SSIZE_MAX) return name##_by_table(f, cx);       \
-        if (!weft__fdstream_is_direct(f->stream)) return name##_by_table(f, cx);                   \
+        if (!weft__fdstream_is_direct(f->stream)) return name##_ahead(f, cx);                      \
         switch (weft__direct_opens(weft__fdstream_slot(f->stream), weft__op_of(&f->weft__io),      \
                                    as_##direction, WEFT__SIDE_##direction, cx)) {                  \
         case WEFT__DIRECT_TRIES:                                                                   \
-            return name##_tries(f, cx);                                                            \
+            return name##_tries_direct(f, cx);                                                     \
         case WEFT__DIRECT_WAITS:                                                                   \
             f->weft__at = WEFT__LEAF_WAITS;                                                        \
             return WEFT_PENDING;                                                                   \
@@ -171,26 +199,60 @@ enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
         return name##_by_table(f, cx);                                                             \
     }
 
-static inline ssize_t recv_one(int fd, void *into, size_t bytes)
+#define ONE(name, direction, all, moved, try_direct, try_ahead, may_ahead)                         \
+    GO_ON(name, direction)                                                                         \
+    TRY_ONE(name, direct, WEFT__JUMPS_BACK, direction, all, moved, try_direct)                     \
+    TRY_ONE(name, ahead, inline, direction, all, moved, try_ahead)                                 \
+    AHEAD_ONE(name, direction, may_ahead)                                                          \
+    POLL_ONE(name, direction)
+
+static inline ssize_t recv_one(struct weft__fdslot *slot, void *into, size_t bytes,
+                               struct weft__lesson *lesson)
 {
-    return weft__socket_recv_one(fd, into, bytes, 0);
+    ssize_t got = weft__socket_recv_one(slot->fd, into, bytes, 0);
+    lesson->bits = weft__take_lesson(lesson->seen, WEFT__SIDE_READ, got, (size_t)got < bytes);
+    return got;
+}
+
+static inline ssize_t send_one(struct weft__fdslot *slot, void *from, size_t bytes,
+                               struct weft__lesson *lesson)
+{
+    ssize_t got = weft__socket_send_one(slot->fd, from, bytes);
+    lesson->bits = weft__take_lesson(lesson->seen, WEFT__SIDE_WRITE, got, (size_t)got < bytes);
+    return got;
+}
+
+static inline ssize_t take_one(struct weft__fdslot *slot, int kind, void *at, size_t bytes,
+                               struct weft__lesson *lesson)
+{
+    struct iovec one = {.iov_base = at, .iov_len = bytes};
+    struct weft__take what = {.kind = kind, .iov = &one, .count = 1, .bytes = bytes};
+    return weft__driver_take(slot, &what, lesson);
+}
+
+static inline ssize_t recv_ahead(struct weft__fdslot *slot, void *into, size_t bytes,
+                                 struct weft__lesson *lesson)
+{
+    return take_one(slot, WEFT__TAKE_RECV, into, bytes, lesson);
+}
+
+static inline ssize_t send_soon(struct weft__fdslot *slot, void *from, size_t bytes,
+                                struct weft__lesson *lesson)
+{
+    return take_one(slot, WEFT__TAKE_SEND_SOON, from, bytes, lesson);
 }
 
 BY_TABLE(read, poll_read, 0, NULL)
-TRY_ONE(read, READ, false, none, recv_one)
-POLL_ONE(read, READ)
+ONE(read, READ, false, none, recv_one, recv_ahead, true)
 
 BY_TABLE(read_exact, poll_read, WEFT_IO_ALL, &f->done)
-TRY_ONE(read_exact, READ, true, f->done, recv_one)
-POLL_ONE(read_exact, READ)
+ONE(read_exact, READ, true, f->done, recv_one, recv_ahead, true)
 
 BY_TABLE(write, poll_write, 0, NULL)
-TRY_ONE(write, WRITE, false, none, weft__socket_send_one)
-POLL_ONE(write, WRITE)
+ONE(write, WRITE, false, none, send_one, send_soon, weft__fdstream_may_be_soon(cx))
 
 BY_TABLE(write_all, poll_write, WEFT_IO_ALL, &f->done)
-TRY_ONE(write_all, WRITE, true, f->done, weft__socket_send_one)
-POLL_ONE(write_all, WRITE)
+ONE(write_all, WRITE, true, f->done, send_one, send_soon, weft__fdstream_may_be_soon(cx))
 
 /* ---- the other polls ---- */
 

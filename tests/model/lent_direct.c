@@ -57,6 +57,13 @@ static uint64_t twin_seen(uint64_t seen)
     return model_mutant == LOOKS_BEHIND ? load_relaxed(&slot.word) : seen;
 }
 
+static const struct weft__lesson *twin_lesson(const struct weft__lesson *lesson)
+{
+    static struct weft__lesson twin;
+    twin = (struct weft__lesson){.seen = twin_seen(lesson->seen), .bits = lesson->bits};
+    return &twin;
+}
+
 #include "sys/socket.h"
 #include "task/context.h"
 
@@ -68,6 +75,8 @@ static uint64_t twin_seen(uint64_t seen)
 #define weft__fdslot_begin_held(...)                  twin_begin(__VA_ARGS__)
 #define weft__fdslot_clear_held(s, seen, bits)        twin_clear_held(s, seen, bits)
 #define weft__fdslot_clear(s, seen, bits)             weft__fdslot_clear(s, twin_seen(seen), bits)
+#define weft__fdslot_wait(s, side, bits, lesson, waiter, waker)                                    \
+    weft__fdslot_wait(s, side, bits, twin_lesson(lesson), waiter, waker)
 #define weft__fdslot_finish(s, as, seen, bits)                                                     \
     (weft__fdslot_finish(s, as, twin_seen(seen), bits) && model_mutant != DISPOSES_NOT)
 #include "io/stream.c"
@@ -113,6 +122,8 @@ static weft_poll by_loop(weft_stream *stream, struct weft_io *io, const struct i
 const weft_stream_ops weft__fdstream_tables[] = {
     [WEFT__FDSTREAM_TCP_DIRECT] = {"tcp", by_loop, NULL, NULL, NULL, NULL},
 };
+
+_Thread_local struct weft__here weft__here_record; /* whoever writes ahead asks it; nobody does */
 
 /* ---- a reader ---- */
 
