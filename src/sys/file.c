@@ -242,7 +242,7 @@ static int64_t copy_begins(int to, const struct stat *from, const struct stat *a
 
 static int64_t copy_to(const struct weft__file_req *req, int from, const struct stat *like)
 {
-    struct stat about;
+    struct stat about = {0};
     int64_t to = weft__file_wait_open(req, req->other, O_WRONLY | O_CREAT, like->st_mode & 0777);
     if (to < 0) return to;
     int64_t n = ANSWER(fstat((int)to, &about));
