@@ -49,6 +49,7 @@
     X(URING_SETUP)                                                                                 \
     X(URING_ENTER)                                                                                 \
     X(URING_PROBE)                                                                                 \
+    X(URING_TABLE)                                                                                 \
     X(URING_FETCH)                                                                                 \
     X(SOCKET)                                                                                      \
     X(BIND)                                                                                        \

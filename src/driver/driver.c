@@ -326,6 +326,9 @@ void weft__driver_let_go(struct weft__driver *driver)
 
 void weft__driver_lose(struct weft__driver *driver)
 {
-    for (uint32_t i = 0; i < driver->port_count; i++)
-        driver->ports[i].lost = true;
+    for (uint32_t i = 0; i < driver->port_count; i++) {
+        struct weft__port *port = &driver->ports[i];
+        port->lost = true;
+        if (driver->ops->lose) driver->ops->lose(port);
+    }
 }

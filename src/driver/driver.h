@@ -22,6 +22,7 @@
  *              is the answer. NULL: all sends are made on the spot
  *     let_go   the slot's last user has left, the fd is closed. False: the kernel still has a request of it, and the backend
  *              gives the slot back behind that (weft__port_give_back). NULL: always   [under the port's lock]
+ *     lose     this is the child of a fork: what of the kernel's would live here on behind its parent goes. NULL: there is nothing
  *     free     the memory of a port that was closed, or never opened. NULL: none
  * Fetching and delivering are two steps so that a worker marked as asleep is not while it wakes others. Whatever sleeps in
  * wait is ended by the port's event (sys/event.h), which is among what is watched.
@@ -98,6 +99,7 @@ struct weft__driver_ops {
     bool (*direct)(struct weft__fdslot *slot);
     ssize_t (*unsend)(struct weft__fdslot *slot);
     bool (*let_go)(struct weft__port *port, struct weft__fdslot *slot);
+    void (*lose)(struct weft__port *port);
     void (*free)(struct weft__port *port);
 };
 

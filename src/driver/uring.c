@@ -44,6 +44,9 @@ static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_
     us->to_cancel &= (uint8_t)~which;
     u->in_kernel--;
     switch (which) {
+    case WEFT__URING_PLACE:
+    case WEFT__URING_UNPLACE:
+        return 0;
     case WEFT__URING_POLL_WRITE:
     case WEFT__URING_SEND:
         return WEFT__READY_WRITE;
@@ -54,21 +57,33 @@ static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_
     }
 }
 
+static uint64_t brought(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
+                        const struct weft__ring_done *done)
+{
+    switch (which) {
+    case WEFT__URING_FETCH:
+        weft__uring_keep(u, us, done);
+        if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
+        return WEFT__READY_READ;
+    case WEFT__URING_SEND:
+        us->sent = done->result;
+        us->has_sent = true;
+        return 0;
+    case WEFT__URING_PLACE:
+        weft__uring_place_answered(us, done->result);
+        return 0;
+    case WEFT__URING_UNPLACE:
+        return 0;
+    default:
+        return done->result > 0 ? weft__ready_of((uint32_t)done->result) : 0;
+    }
+}
+
 /* Returns bits of the slot's word, or FETCHED_FREE. */
 static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
                          const struct weft__ring_done *done)
 {
-    uint64_t bits = 0;
-    if (which == WEFT__URING_FETCH) {
-        weft__uring_keep(u, us, done);
-        bits = WEFT__READY_READ;
-        if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
-    } else if (which == WEFT__URING_SEND) {
-        us->sent = done->result;
-        us->has_sent = true;
-    } else if (done->result > 0) {
-        bits = weft__ready_of((uint32_t)done->result);
-    }
+    uint64_t bits = brought(u, us, which, done);
     if (!(done->flags & IORING_CQE_F_MORE)) bits |= ends(u, us, which);
     if (!us->closed) return bits;
     return us->left && !weft__uring_asked(us) ? FETCHED_FREE : 0;
@@ -184,6 +199,8 @@ static int open_all(struct weft__port *port, struct weft__uring *u)
     }
     r = weft__ringbuf_open(&u->buffers, &u->ring, WEFT__URING_BUFFERS, WEFT__URING_BUFFER_BYTES);
     store_relaxed(&u->no_fetch_stream, r < 0); /* relaxed: not shared yet */
+    r = weft__ring_table_open(&u->ring, WEFT__URING_PLACES);
+    u->places = r < 0 ? 0 : (uint32_t)r; /* none: sends name their sockets by number */
     port->kernel = u->ring.fd;
     return 0;
 }
@@ -259,6 +276,7 @@ static void uring_close(struct weft__port *port)
         } while (fetch_last(port, u) > 0 && u->in_kernel > 0);
     }
     weft__ringbuf_stop(&u->buffers, &u->ring);
+    if (u->places > 0) weft__ring_table_close(&u->ring);
     weft__ring_close(&u->ring);
     weft__uring_unlock(u);
     weft__fd_close(port->event);
@@ -338,10 +356,18 @@ static void uring_del(struct weft__port *port, struct weft__fdslot *slot)
     *watched_word(u, slot->fd) &= ~watched_bit(slot->fd);
     weft__uring_lock(u);
     us->closed = true;
-    weft__uring_stop(u, us, WEFT__URING_ALL);
+    weft__uring_leave_place(u, us);
+    weft__uring_stop(u, us, WEFT__URING_STOPPABLE);
     weft__uring_drop(u, us);
-    if (us->to_cancel && !u->down) weft__uring_submit_now(port, u, us);
+    if ((us->to_cancel | us->to_submit) && !u->down) weft__uring_submit_now(port, u, us);
     weft__uring_unlock(u);
+}
+
+/* The parent's ring, and what is in its table, would be there for as long as this process has it. */
+static void uring_lose(struct weft__port *port)
+{
+    struct weft__uring *u = uring_of(port);
+    if (u) weft__ring_close(&u->ring);
 }
 
 static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
@@ -582,5 +608,6 @@ const struct weft__driver_ops weft__driver_uring = {
     .direct = uring_direct,
     .unsend = weft__uring_unsend,
     .let_go = uring_let_go,
+    .lose = uring_lose,
     .free = uring_free,
 };

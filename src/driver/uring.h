@@ -7,7 +7,7 @@
  *     POLL_READ    for whatever is read by calls: reports readiness, as epoll does, edge by edge
  *     POLL_WRITE   likewise, for whoever found the fd full, or waits for a connection
  *     FETCH        of a stream: receives into the port's buffers; of a listener: accepts. What it has brought lies in the slot until it is taken
- * And one that is over when it is submitted: SEND, of a small write (uring_send.c).
+ * And some that are over when they are submitted: SEND, of a small write (uring_send.c); PLACE and UNPLACE, of its socket in the ring's table (uring_place.c).
  * A request and its answers:
  *     NONE -> ASKED       [arm]        in the port's list of slots that want something
  *     ASKED -> KERNEL     [flush]      submitted
@@ -49,7 +49,10 @@ enum {
     WEFT__URING_POLL_WRITE = 2,
     WEFT__URING_FETCH = 4,
     WEFT__URING_SEND = 8,
-    WEFT__URING_ALL = 15,
+    WEFT__URING_PLACE = 32, /* 16: of tokens */
+    WEFT__URING_UNPLACE = 64,
+    WEFT__URING_STOPPABLE = 15,
+    WEFT__URING_ALL = WEFT__URING_STOPPABLE | WEFT__URING_PLACE | WEFT__URING_UNPLACE,
 };
 
 /* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
@@ -65,6 +68,8 @@ struct weft__uring_slot {
     bool listed;       /* among the port's that want something */
     bool closed;
     bool left;             /* nobody but the kernel has it */
+    bool placed;           /* it is in the ring's table */
+    uint8_t sends;         /* so many were handed in: counted up to WEFT__URING_PLACE_AFTER */
     _Atomic bool by_calls; /* relaxed: FETCH is not asked for any more; for good */
     _Atomic bool in_bulk;  /* relaxed: the last read brought much; a hint */
     struct weft__uring_slot *next;
@@ -106,6 +111,7 @@ struct weft__uring {
     _Atomic bool
         event_asked; /* the request that watches the port's event is in the kernel; elsewhere a hint */
     uint32_t in_kernel; /* requests */
+    uint32_t places;    /* of its table; 0: the kernel has given none */
     uint64_t *watched;  /* fds, a bit each */
     uint32_t watched_words;
 };
@@ -128,7 +134,7 @@ static inline void weft__uring_unlock(struct weft__uring *u)
 
 /* ---- requests (uring_ask.c). Holds: the ring's lock ---- */
 
-/* The words of requests: slot and which of its three; a cancel of it; the port's event; what takes all back. */
+/* The words of requests: slot and which of its requests; a cancel of it; the port's event; what takes all back. */
 #define WEFT__URING_TOKEN(us, which) ((uint64_t)(us)->slot->index << 8 | (which))
 #define WEFT__URING_TOKEN_CANCEL     UINT64_C(0x10)
 #define WEFT__URING_TOKEN_EVENT      UINT64_MAX
@@ -152,7 +158,10 @@ static inline void weft__uring_set_asked(struct weft__uring_slot *us, uint32_t w
 
 void weft__uring_ask(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which);
 
-/* Those of `which` that are there: taken out of the list, or to be cancelled. */
+/* Those of `which` that are asked for, and not submitted, are not any more. */
+void weft__uring_unask(struct weft__uring_slot *us, uint32_t which);
+
+/* Those of `which` that are there: unasked, or to be cancelled. */
 void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which);
 
 /* The list of slots that want something. */
@@ -184,6 +193,17 @@ static inline bool weft__uring_is_sending(const struct weft__uring_slot *us)
     /* relaxed: the writer's own; another that waits beside it has seen the slot's word, which it wrote behind it [fd-ready] */
     return load_relaxed(&us->sending);
 }
+
+/* ---- places (uring_place.c). Holds: the ring's lock ---- */
+
+/* One is handed in. */
+void weft__uring_count_send(struct weft__uring *u, struct weft__uring_slot *us);
+
+/* The answer of PLACE. */
+void weft__uring_place_answered(struct weft__uring_slot *us, int result);
+
+/* Its file is to be closed. */
+void weft__uring_leave_place(struct weft__uring *u, struct weft__uring_slot *us);
 
 /* ---- what has come (uring_fetched.c). Holds: the ring's lock ---- */
 

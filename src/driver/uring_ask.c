@@ -53,12 +53,16 @@ void weft__uring_ask(struct weft__uring *u, struct weft__uring_slot *us, uint32_
     weft__uring_list_it(u, us);
 }
 
-/* Those of `which` that are there. */
-void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
+void weft__uring_unask(struct weft__uring_slot *us, uint32_t which)
 {
     uint32_t early = us->to_submit & which;
     us->to_submit &= (uint8_t)~early;
     weft__uring_set_asked(us, weft__uring_asked(us) & ~early);
+}
+
+void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
+{
+    weft__uring_unask(us, which);
     uint32_t late = weft__uring_asked(us) & which & (uint32_t)~us->cancelled;
     if (!late) return;
     us->cancelled |= (uint8_t)late;
@@ -107,18 +111,38 @@ static void write_fetch(const struct weft__uring *u, struct io_uring_sqe *sqe,
 static void write_send(struct io_uring_sqe *sqe, const struct weft__uring_slot *us, uint64_t token)
 {
     sqe->opcode = IORING_OP_SEND;
-    sqe->fd = us->slot->fd;
+    sqe->fd = us->placed ? (int)us->slot->index : us->slot->fd;
+    sqe->flags = us->placed ? IOSQE_FIXED_FILE : 0;
     sqe->addr = (uint64_t)(uintptr_t)us->send_from;
     sqe->len = us->send_bytes;
     sqe->msg_flags = MSG_NOSIGNAL | MSG_DONTWAIT;
     sqe->user_data = token;
 }
 
+/* The kernel reads the number while it is submitted. */
+static void write_place(struct io_uring_sqe *sqe, const struct weft__fdslot *slot, const int *fd,
+                        uint64_t token)
+{
+    sqe->opcode = IORING_OP_FILES_UPDATE;
+    sqe->fd = -1;
+    sqe->addr = (uint64_t)(uintptr_t)fd;
+    sqe->len = 1;
+    sqe->off = slot->index;
+    sqe->user_data = token;
+}
+
 static void write_request(const struct weft__uring *u, struct io_uring_sqe *sqe,
                           struct weft__uring_slot *us, uint32_t which)
 {
+    static const int none = -1;
     const struct weft__fdslot *slot = us->slot;
     switch (which) {
+    case WEFT__URING_PLACE:
+        write_place(sqe, slot, &slot->fd, WEFT__URING_TOKEN(us, which));
+        break;
+    case WEFT__URING_UNPLACE:
+        write_place(sqe, slot, &none, WEFT__URING_TOKEN(us, which));
+        break;
     case WEFT__URING_POLL_READ:
         write_poll(sqe, slot->fd, EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET,
                    WEFT__URING_TOKEN(us, which));

@@ -58,6 +58,7 @@ static bool note_send(struct weft__uring *u, struct weft__uring_slot *us,
         set_sending(us, true);
         store_relaxed(&us->heard, false); /* relaxed: a hint */
         weft__uring_ask(u, us, WEFT__URING_SEND);
+        weft__uring_count_send(u, us);
     }
     weft__uring_unlock(u);
     return may;

@@ -14,6 +14,7 @@
 #include <linux/time_types.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,8 +24,9 @@
 #define SYS_io_uring_register 427
 #endif
 
-/* Of newer kernels than the headers: a sleeper in the ring does not count as one that waits for a disk. */
-enum { FEAT_NO_IOWAIT = 1 << 17, ENTER_NO_IOWAIT = 1 << 7 };
+/* Of newer kernels than the headers: a place lets go of its file at once, and takes no memory to do so (6.13, which nothing tells; the flag is of 6.14), where it took up to a second;
+ * a sleeper in the ring does not count as one that waits for a disk. */
+enum { FEAT_RW_ATTR = 1 << 16, FEAT_NO_IOWAIT = 1 << 17, ENTER_NO_IOWAIT = 1 << 7 };
 /* IORING_REGISTER_IOWQ_MAX_WORKERS, which is younger than some headers. */
 #define REGISTER_MAX_WORKERS 19
 
@@ -127,11 +129,12 @@ int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t pla
 
 void weft__ring_close(struct weft__ring *ring)
 {
-    if (ring->fd < 0) return;
+    int fd = ring->fd;
+    if (fd < 0) return;
+    ring->fd = -1; /* first: the child of a fork that happens in between must not close it once more */
     (void)munmap(ring->sqes, ring->sqes_bytes); /* whole mappings: cannot fail */
     (void)munmap(ring->queues, ring->queues_bytes);
-    weft__fd_close(ring->fd);
-    ring->fd = -1;
+    weft__fd_close(fd);
 }
 
 int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode)
@@ -155,6 +158,24 @@ int weft__ring_let_work(struct weft__ring *ring, uint32_t count)
     uint32_t most[2] = {count, count}; /* on files and on all else; the kernel writes what they were */
     long r = syscall(SYS_io_uring_register, ring->fd, REGISTER_MAX_WORKERS, most, 2);
     return r < 0 ? -errno : 0;
+}
+
+int weft__ring_table_open(const struct weft__ring *ring, uint32_t most)
+{
+    struct rlimit limit;
+    int fault = weft__fault(WEFT__FAULT_URING_TABLE);
+    if (fault < 0) return fault;
+    if (!(ring->features & FEAT_RW_ATTR)) return -EOPNOTSUPP;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < most)
+        most = (uint32_t)limit.rlim_cur; /* it refuses more */
+    struct io_uring_rsrc_register table = {.nr = most, .flags = IORING_RSRC_REGISTER_SPARSE};
+    long r = syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_FILES2, &table, sizeof(table));
+    return r < 0 ? -errno : (int)most;
+}
+
+void weft__ring_table_close(const struct weft__ring *ring)
+{
+    (void)syscall(SYS_io_uring_register, ring->fd, IORING_UNREGISTER_FILES, NULL, 0);
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */

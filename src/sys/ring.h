@@ -78,12 +78,20 @@ int weft__ring_open(struct weft__ring *ring, uint32_t entries);
 int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t places);
 
 /* Close it; one that is not open is fine. The kernel cancels what is in flight, and may still write to where it was told
- * to for a while: nothing is in flight. */
+ * to for a while: nothing is in flight. In the child of a fork: its copy, the parent's goes on. */
 void weft__ring_close(struct weft__ring *ring);
 
 /* Does the kernel know this operation? Asks it. Blocks: no. Returns 0, or the negative errno that says why not:
  * -EOPNOTSUPP, or that it cannot be asked (before 5.6). */
 int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode);
+
+/* A table of places that are empty at first, `most` or as many as the process may have descriptors: IORING_OP_FILES_UPDATE fills them,
+ * IOSQE_FIXED_FILE names them. A descriptor's file is open as long as it has one. Blocks: no.
+ * Returns how many; -EOPNOTSUPP from a kernel before 6.14; -ENOMEM; -EPERM. */
+int weft__ring_table_open(const struct weft__ring *ring, uint32_t most);
+
+/* All places are empty, and there are none. Nothing is in flight. */
+void weft__ring_table_close(const struct weft__ring *ring);
 
 /* Gives the next entry, zeroed, to be filled; NULL: there is no room before a submit. Blocks: no. */
 struct io_uring_sqe *weft__ring_sqe(struct weft__ring *ring);

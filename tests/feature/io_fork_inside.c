@@ -66,7 +66,7 @@ static void in_the_child(struct job *j, int fd)
     (void)alarm(60); /* a child that hangs ends, with another code */
     if (!j->closes) return;
     close_it(j);
-    CHILD_NEEDS(open("/dev/null", O_RDONLY | O_CLOEXEC) == fd); /* its number is another's now */
+    CHILD_NEEDS(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, fd) == fd); /* its number is another's now */
 }
 
 static ssize_t forks(int fd, void *arg)

@@ -6,43 +6,7 @@
 #include "child.h"
 #include "driver/uring.h"
 #include "lent.h"
-#include "on_uring.h"
-
-#include <unistd.h>
-
-struct line {
-    weft_stream *ours;
-    int theirs;
-};
-
-static struct line line_of(const int fds[2])
-{
-    struct line l = {.theirs = fds[1]};
-    ASSERT_OK(weft_stream_of_fd(fds[0], &l.ours));
-    return l;
-}
-
-/* What comes is fetched ahead. */
-static struct line line_by_tcp(void)
-{
-    int fds[2];
-    connect_plain(fds);
-    return line_of(fds);
-}
-
-/* What comes is polled. No port of an address is used up. */
-static struct line line_by_pair(void)
-{
-    int fds[2];
-    ASSERT_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
-    return line_of(fds);
-}
-
-static void line_end(struct line *l)
-{
-    weft_close(l->ours);
-    ASSERT_OK(close(l->theirs));
-}
+#include "line.h"
 
 static struct weft__uring *ring_of(const struct line *l)
 {
@@ -60,17 +24,6 @@ static void needs_membarrier(void)
 }
 
 /* ---- there and back, on its worker ---- */
-
-/* What was said comes back: 0, or why not. */
-static int echoes(const struct line *l, unsigned round)
-{
-    uint32_t word = round, heard = 0;
-    if (write(l->theirs, &word, sizeof word) != sizeof word) return -EIO;
-    if (weft_read_exact(l->ours, &heard, sizeof heard) != sizeof heard) return -EBADMSG;
-    if (weft_write_all(l->ours, &heard, sizeof heard) != sizeof heard) return -EPIPE;
-    if (recv(l->theirs, &word, sizeof word, MSG_WAITALL) != sizeof word) return -ENODATA;
-    return word == round ? 0 : -EILSEQ;
-}
 
 /* Until it is lent; the watchdog bounds it. */
 static int ring_gets_lent(struct line *l)

@@ -3,7 +3,7 @@
  * Sends that are handed in together while the ring's lock is lent to who sends, or to who gives up, closes or looks after the port: what uring_send.c proves holds all the same.
  */
 #define WEFT_MODEL_REAL_BIAS
-#include "uring_senders.h"
+#include "uring_send_cases.h"
 
 static const struct model_case cases[] = {
     CASE("lent: one", one_send, 1),

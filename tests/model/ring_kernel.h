@@ -7,7 +7,8 @@
  * Whether a request goes on behind an answer is its choice, up to `may_end` times. A file is a
  * count of what was sent to it and of what was received from it; a byte says which one of which
  * file it is. Poll, receive and accept that go on, sends and cancels are known; while a file `is_full`
- * sends find no room, and when it is not any more, whoever polls for that is told.
+ * sends find no room, and when it is not any more, whoever polls for that is told. It has a table of so many
+ * `places`, and may refuse one.
  */
 #ifndef MODEL_RING_KERNEL_H
 #define MODEL_RING_KERNEL_H
@@ -51,6 +52,9 @@ static unsigned may_end;         /* so many requests may end behind an answer, a
 static bool is_full;             /* there is no room to send to */
 static unsigned sent_out;        /* bytes that were sent by requests */
 static _Atomic bool is_lent;     /* the sender's buffer */
+static unsigned places;          /* of its table, a test's choice */
+static int place[FILES];         /* which file's descriptor it was; 0: empty */
+static struct weft__ring_done late; /* the answer of one that was taken, which comes behind those that are fetched next */
 
 static struct io_uring_sqe queue[ENTRIES];
 static unsigned entry_count;
@@ -229,6 +233,18 @@ void weft__ring_close(struct weft__ring *ring)
     ring->fd = -1;
 }
 
+int weft__ring_table_open(const struct weft__ring *ring, uint32_t most)
+{
+    (void)ring, (void)most;
+    return (int)places;
+}
+
+void weft__ring_table_close(const struct weft__ring *ring)
+{
+    (void)ring;
+    memset(place, 0, sizeof(place));
+}
+
 int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode)
 {
     (void)ring, (void)opcode;
@@ -263,11 +279,43 @@ static void cancel_submitted(const struct io_uring_sqe *sqe)
     post(sqe->user_data, load_relaxed(&posted) == before ? -ENOENT : 0, 0); /* relaxed: likewise */
 }
 
+static void update_submitted(const struct io_uring_sqe *sqe)
+{
+    int fd = *(const int *)(uintptr_t)sqe->addr;
+    bool refused = fd >= 0 && model_choose(2);
+    model_assert(sqe->off < places);
+    model_assert(fd < 0 || !place[sqe->off]); /* it would be lost */
+    if (!refused) place[sqe->off] = fd < 0 ? 0 : fd;
+    if (fd >= 0 && model_choose(2))
+        late = (struct weft__ring_done){.data = sqe->user_data, .result = refused ? -ENOMEM : 1};
+    else
+        post(sqe->user_data, refused ? -ENOMEM : 1, 0);
+}
+
+static void post_late(void)
+{
+    if (late.data) post(late.data, late.result, 0);
+    late.data = 0;
+}
+
+/* By whom a place keeps open. */
+__attribute__((unused)) static bool has_place(int fd)
+{
+    bool found = false;
+    model_lock(&kernel);
+    for (unsigned i = 0; i < FILES; i++)
+        found |= place[i] == fd;
+    model_unlock(&kernel);
+    return found;
+}
+
 /* Done on the spot, or not at all. */
 static void send_submitted(const struct io_uring_sqe *sqe)
 {
-    model_assert(load_relaxed(&is_lent));                 /* relaxed: the ring's lock orders */
-    model_assert(!closed[(unsigned)sqe->fd - FIRST_FD]); /* its number may be another's */
+    int fd = sqe->flags & IOSQE_FIXED_FILE ? place[sqe->fd] : sqe->fd;
+    model_assert(load_relaxed(&is_lent)); /* relaxed: the ring's lock orders */
+    model_assert(fd);
+    model_assert(!closed[(unsigned)fd - FIRST_FD]); /* its number may be another's */
     if (!is_full) sent_out += sqe->len;
     post(sqe->user_data, is_full ? -EAGAIN : (int)sqe->len, 0);
 }
@@ -277,11 +325,14 @@ int weft__ring_submit(struct weft__ring *ring)
     (void)ring;
     int taken = (int)entry_count;
     model_lock(&kernel);
+    post_late();
     for (unsigned i = 0; i < entry_count; i++) {
         if (queue[i].opcode == IORING_OP_ASYNC_CANCEL)
             cancel_submitted(&queue[i]);
         else if (queue[i].opcode == IORING_OP_SEND)
             send_submitted(&queue[i]);
+        else if (queue[i].opcode == IORING_OP_FILES_UPDATE)
+            update_submitted(&queue[i]);
         else
             begin_request(&queue[i]);
     }
@@ -318,6 +369,9 @@ uint32_t weft__ring_reap(struct weft__ring *ring, struct weft__ring_done *into, 
 int weft__ring_wait(const struct weft__ring *ring, int64_t timeout_ns)
 {
     (void)ring;
+    model_lock(&kernel);
+    post_late();
+    model_unlock(&kernel);
     uint32_t seen = load_acquire(&posted);
     if (seen == load_relaxed(&reaped))
         (void)weft__futex_wait(&posted, seen, timeout_ns); /* relaxed: his own, or newer */
@@ -427,6 +481,8 @@ static void kernel_made(unsigned ends)
     memset(sent, 0, sizeof(sent));
     memset(received, 0, sizeof(received));
     memset(closed, 0, sizeof(closed));
+    memset(place, 0, sizeof(place));
+    late.data = 0;
     memset(given, true, sizeof(given));
     store_relaxed(&posted, 0);
     store_relaxed(&reaped, 0);

@@ -24,7 +24,6 @@ enum {
 /* ---- broken twins of the verbs ---- */
 
 static struct weft__fdslot slots[2];
-static void *retired[FILES];
 static struct weft__uring_slot *unended; /* whose FETCH has ended, and is asked for all the same */
 
 static ssize_t broken_take(struct weft__fdslot *slot, const struct weft__take *what,
@@ -81,17 +80,6 @@ static uint32_t twin_deliver(struct weft__port *p, const struct weft__events *ev
     uint32_t woken = uring_deliver(p, events, own);
     if (us) pretend(p->own, us, false);
     return woken;
-}
-
-/* What it had before stays as it is, for the checker: there is an atomic in it. */
-static int twin_add(struct weft__port *p, struct weft__fdslot *slot)
-{
-    for (int i = 0; i < FILES && slot->more; i++) {
-        if (retired[i]) continue;
-        retired[i] = slot->more;
-        slot->more = NULL;
-    }
-    return uring_add(p, slot);
 }
 
 static bool twin_let_go(struct weft__port *p, struct weft__fdslot *slot)
@@ -201,9 +189,7 @@ static void begin(enum weft__shape shape, uint32_t actor_count, unsigned bytes, 
     actors_begin();
     kernel_made(ends);
     memset(next_byte, 0, sizeof(next_byte));
-    memset(retired, 0, sizeof(retired));
     verbs = weft__driver_uring;
-    verbs.add = twin_add;
     verbs.take = twin_take;
     verbs.wait = twin_wait;
     verbs.deliver = twin_deliver;
@@ -230,13 +216,12 @@ static void finish(bool is_open)
     weft__driver_stop(&driver);
     for (unsigned i = 0; i < FILES; i++) {
         weft__free(slots[i].more);
-        weft__free(retired[i]);
     }
     for (unsigned i = 0; i < REQUESTS; i++)
         model_assert(!requests[i].lives);
     for (unsigned i = 0; i < WEFT__URING_BUFFERS; i++)
         model_assert(given[i]);
-    uring_free(&port);
+    port_freed();
 }
 
 /* One byte, a reader anywhere between its first try and its sleep, a request that may end by its

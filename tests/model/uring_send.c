@@ -4,7 +4,7 @@
  * whichever thread, is told what was sent, and from then on nobody reads its buffer; one that waits
  * is woken; a close in the middle leaves the kernel without the buffer.
  */
-#include "uring_senders.h"
+#include "uring_send_cases.h"
 
 static const struct model_case cases[] = {
     CASE("one", one_send, 1),

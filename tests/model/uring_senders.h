@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * uring_senders - who sends on io_uring, gives up and closes: for model tests in which the ring's lock is nobody's, or lent.
+ * uring_senders - who sends on io_uring, and gives up: for model tests in which the ring's lock is nobody's, or lent.
  *
  * The backend, the driver, its slots and operations are the real ones; the kernel is ring_kernel.h.
  * The unsend has broken twins.
@@ -18,7 +18,7 @@ enum {
     LEARNS_TOO_LATE, /* it found no room: so there is none */
 };
 
-static struct weft__fdslot room_for_slot;
+static struct weft__fdslot room_for_slots[2];
 static struct weft__fdslot *slot;
 static unsigned wanted;    /* sends */
 static unsigned told;      /* bytes, to the sender */
@@ -50,16 +50,17 @@ static ssize_t twin_unsend(struct weft__fdslot *of)
 
 /* ---- the sender ---- */
 
-struct sending {
-    struct weft__op op;
-    unsigned count; /* sends it has behind it */
-    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
-};
-
 /* Of one poll. */
 struct send_try {
     char byte;
     struct weft__lesson lesson;
+};
+
+struct sending {
+    struct weft__op op;
+    struct weft__fdslot *slot;
+    unsigned count; /* sends it has behind it */
+    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
 };
 
 static ssize_t tries_send(struct weft__fdslot *of, void *arg)
@@ -84,11 +85,11 @@ static weft_poll sends_one(struct sending *s, weft_cx *cx)
     static struct send_try t;
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
-    weft_poll r = weft__op_poll(slot, &s->op, &sends, &t, NULL, &t.lesson, cx, &n);
+    weft_poll r = weft__op_poll(s->slot, &s->op, &sends, &t, NULL, &t.lesson, cx, &n);
     if (r == WEFT_PENDING && s->hurried && s->count == s->hurried) {
         weft_cx late = *cx;
         late.why = -ETIME;
-        r = weft__op_poll(slot, &s->op, &sends, &t, NULL, &t.lesson, &late, &n);
+        r = weft__op_poll(s->slot, &s->op, &sends, &t, NULL, &t.lesson, &late, &n);
         model_assert(r == WEFT_READY);
     }
     if (r == WEFT_PENDING) return r;
@@ -114,26 +115,7 @@ static void sends_and_works(void *actor)
     works(NULL);
 }
 
-/* The other side reads, so that there is room, and then there is none: so often. */
-static void drains(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++) {
-        model_lock(&kernel);
-        is_full = true;
-        model_unlock(&kernel);
-        model_lock(&kernel);
-        is_full = false;
-        tell_requests(FIRST_FD);
-        model_unlock(&kernel);
-    }
-}
-
-static void closes(void *arg)
-{
-    weft__driver_close(arg);
-}
-
-/* ---- cases ---- */
+/* ---- a case ---- */
 
 static void begin(unsigned sends_wanted, bool full)
 {
@@ -144,7 +126,8 @@ static void begin(unsigned sends_wanted, bool full)
     verbs.unsend = twin_unsend;
     verbs.take = twin_take;
     port_made(1);
-    slot_made(&room_for_slot, 0);
+    for (unsigned i = 0; i < 2; i++)
+        slot_made(&room_for_slots[i], i);
     wanted = sends_wanted;
     told = 0;
     model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
@@ -158,6 +141,7 @@ static struct actor *actor_of(uint32_t references, unsigned hurried)
     struct actor *actor = actor_new(sender, references);
     struct sending *s = (void *)actor->frame;
     s->op = (struct weft__op){.as = 0};
+    s->slot = slot;
     s->count = 0;
     s->hurried = hurried;
     return actor;
@@ -173,73 +157,9 @@ static void finish(bool is_open)
     model_assert(load_relaxed(&port.fds) == 0);
     model_assert(told == sent_out);
     weft__driver_stop(&driver);
-    weft__free(room_for_slot.more);
-    uring_free(&port);
-}
-
-static void one_send(void)
-{
-    begin(1, false);
-    model_thread(sends_and_works, actor_of(0, 0));
-    model_thread(robs, NULL);
-    model_join();
-    model_assert(answers[0] == 1);
-    finish(true);
-}
-
-static void given_up_send(void)
-{
-    begin(1, false);
-    actors[0] = actor_of(1, 0);
-    model_thread(sends_and_works, actors[0]);
-    model_thread(actor_cancel, actors[0]);
-    model_join();
-    model_assert(answers[0] == 1 || answers[0] < 0);
-    finish(true);
-}
-
-static void given_up_robbed(void)
-{
-    begin(1, false);
-    actors[0] = actor_of(1, 0);
-    model_thread(sends_and_works, actors[0]);
-    model_thread(actor_cancel, actors[0]);
-    model_thread(robs, NULL);
-    model_join();
-    finish(true);
-}
-
-static void closed_send(void)
-{
-    begin(1, false);
-    model_thread(sends_and_works, actor_of(0, 0));
-    model_thread(closes, slot);
-    model_join();
-    model_assert(answers[0] == 1 || answers[0] == -EBADF);
-    finish(false);
-}
-
-/* The first finds no room and waits for it, so that a request for room is there, which has answered and does not answer again; another has no
- * time; the next one goes through all the same. */
-static void another_send(void)
-{
-    begin(3, true);
-    model_thread(sends_and_works, actor_of(0, 1));
-    model_thread(drains, (void *)1);
-    model_join();
-    model_assert(answers[0] == 1 && answers[2] == 1);
-    finish(true);
-}
-
-/* There is room, and none, and room again, while it is under way: each time it is told. */
-static void full_send(void)
-{
-    begin(1, true);
-    model_thread(sends_and_works, actor_of(0, 0));
-    model_thread(drains, (void *)2);
-    model_join();
-    model_assert(answers[0] == 1);
-    finish(true);
+    for (int i = 0; i < 2; i++)
+        weft__free(room_for_slots[i].more);
+    port_freed();
 }
 
 #define CASE(text, run_, depth)                                                                           \

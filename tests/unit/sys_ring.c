@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static struct weft__ring ring_open(uint32_t entries)
@@ -384,3 +386,95 @@ TEST(ring_has_room_for_more_answers_if_asked)
     ASSERT_EQ(load_relaxed(ring.sq_flags) & IORING_SQ_CQ_OVERFLOW, 0); /* relaxed: by this thread */
     weft__ring_close(&ring);
 }
+
+/* ---- places ---- */
+
+static int table_open(struct weft__ring *ring, uint32_t most)
+{
+    int r = weft__ring_table_open(ring, most);
+    if (r == -EOPNOTSUPP || r == -EINVAL) TEST_SKIP("the kernel has no such table: %d", r);
+    return r;
+}
+
+/* Puts it there, or empties it: -1. Returns the kernel's answer. */
+static int place(struct weft__ring *ring, uint32_t which, int fd)
+{
+    struct io_uring_sqe *sqe = weft__ring_sqe(ring);
+    sqe->opcode = IORING_OP_FILES_UPDATE;
+    sqe->fd = -1;
+    sqe->off = which;
+    sqe->addr = (uintptr_t)&fd;
+    sqe->len = 1;
+    ASSERT_EQ(weft__ring_submit(ring), 1);
+    return await_one(ring).result;
+}
+
+static int send_from(struct weft__ring *ring, uint32_t which)
+{
+    struct io_uring_sqe *sqe = weft__ring_sqe(ring);
+    sqe->opcode = IORING_OP_SEND;
+    sqe->flags = IOSQE_FIXED_FILE;
+    sqe->fd = (int)which;
+    sqe->addr = (uintptr_t)"x";
+    sqe->len = 1;
+    ASSERT_EQ(weft__ring_submit(ring), 1);
+    return await_one(ring).result;
+}
+
+static bool hears_the_end(int fd)
+{
+    char b;
+    return recv(fd, &b, 1, MSG_DONTWAIT) == 0;
+}
+
+TEST(ring_place_keeps_a_file_until_it_is_empty)
+{
+    struct weft__ring ring = ring_open(4);
+    int fds[2][2];
+    char b;
+    ASSERT_EQ(table_open(&ring, 16), 16);
+    for (uint32_t i = 0; i < 2; i++) {
+        ASSERT_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[i]));
+        ASSERT_EQ(place(&ring, 7 + i, fds[i][0]), 1);
+        weft__fd_close(fds[i][0]);
+        ASSERT(!hears_the_end(fds[i][1]));
+        ASSERT_EQ(send_from(&ring, 7 + i), 1);
+        ASSERT_EQ(read(fds[i][1], &b, 1), 1);
+    }
+    ASSERT_EQ(place(&ring, 7, -1), 1);
+    ASSERT(hears_the_end(fds[0][1])); /* at once: what a close promises */
+    ASSERT_EQ(send_from(&ring, 7), -EBADF);
+    ASSERT_EQ(place(&ring, 7, -1), 1); /* it is empty */
+    weft__ring_table_close(&ring);
+    ASSERT(hears_the_end(fds[1][1]));
+    weft__fd_close(fds[0][1]);
+    weft__fd_close(fds[1][1]);
+    weft__ring_close(&ring);
+}
+
+TEST(ring_has_no_more_places_than_the_process_descriptors)
+{
+    struct weft__ring ring = ring_open(4);
+    struct rlimit before, few;
+    ASSERT_OK(getrlimit(RLIMIT_NOFILE, &before));
+    few = before;
+    few.rlim_cur = 64;
+    ASSERT_OK(setrlimit(RLIMIT_NOFILE, &few));
+    int r = table_open(&ring, 1000);
+    ASSERT_OK(setrlimit(RLIMIT_NOFILE, &before));
+    ASSERT_EQ(r, 64);
+    ASSERT_LE(place(&ring, 64, 0), -1);
+    weft__ring_close(&ring);
+}
+
+#if defined(WEFT_FAULTS)
+TEST(ring_has_no_places_when_told)
+{
+    struct weft__ring ring = ring_open(4);
+    weft__fault_arm(WEFT__FAULT_URING_TABLE, 1, 1, -ENOMEM);
+    ASSERT_EQ(weft__ring_table_open(&ring, 16), -ENOMEM);
+    ring.features &= (1U << 16) - 1; /* as an older kernel's */
+    ASSERT_EQ(weft__ring_table_open(&ring, 16), -EOPNOTSUPP);
+    weft__ring_close(&ring);
+}
+#endif
