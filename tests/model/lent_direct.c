@@ -6,14 +6,7 @@
 #define WEFT_MODEL_REAL_BIAS
 #include "fdslot_actors.h"
 
-enum {
-    ENTERS_UNLENT = TAKES_BACK_WITHOUT_BARRIER + 1, /* whoever's the lock is */
-    WAITS_BLINDLY,                                  /* without a look under the lock */
-    LOOKS_BEHIND, /* clears whatever came since the look before the try */
-    DISPOSES_NOT, /* the last user does not see that it is */
-};
-
-/* ---- what the steps stand on: the kernel, the loop, and broken twins ---- */
+/* ---- what the steps stand on: the kernel, and the loop ---- */
 
 static ssize_t twin_recv(size_t bytes)
 {
@@ -27,59 +20,11 @@ static ssize_t twin_recv(size_t bytes)
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
-static bool twin_try_loan(struct weft__waitlist *list, uint8_t me)
-{
-    if (model_mutant != ENTERS_UNLENT) return weft__waitlist_try_loan(list, me);
-    store_relaxed(weft__bias_mark_of(me, WEFT__BIAS_INNER), &list->lock);
-    return true;
-}
-
-static int twin_begin(struct weft__fdslot *s, uint32_t as, enum weft__side side, uint64_t bits,
-                      struct weft__waiter *waiter, struct weft_waker waker)
-{
-    if (model_mutant != WAITS_BLINDLY)
-        return weft__fdslot_begin_held(s, as, side, bits, waiter, waker);
-    int r = weft__fdslot_enter_held(s, as);
-    if (r < 0) return r;
-    weft__waitlist_add_new_at(&s->list, weft__fdslot_queue(s, side), waiter, waker);
-    return 1;
-}
-
-/* By the loan: nothing has come since. */
-static void twin_clear_held(struct weft__fdslot *s, uint64_t seen, uint64_t bits)
-{
-    model_assert(load_relaxed(&s->word) == seen);
-    weft__fdslot_clear_held(s, seen, bits);
-}
-
-static uint64_t twin_seen(uint64_t seen)
-{
-    return model_mutant == LOOKS_BEHIND ? load_relaxed(&slot.word) : seen;
-}
-
-static const struct weft__lesson *twin_lesson(const struct weft__lesson *lesson)
-{
-    static struct weft__lesson twin;
-    twin = (struct weft__lesson){.seen = twin_seen(lesson->seen), .bits = lesson->bits};
-    return &twin;
-}
-
 #include "sys/socket.h"
-#include "task/context.h"
 
-#undef WEFT__JUMPS_BACK /* it changes no order */
-#define WEFT__JUMPS_BACK                              __attribute__((noinline))
 #define weft__socket_recv_one(fd, into, bytes, flags) ((void)(fd), (void)(into), twin_recv(bytes))
 #define weft__socket_send_one(fd, from, bytes)        ((void)(fd), (void)(from), (ssize_t)(bytes))
-#define weft__waitlist_try_loan(list, me)             twin_try_loan(list, me)
-#define weft__fdslot_begin_held(...)                  twin_begin(__VA_ARGS__)
-#define weft__fdslot_clear_held(s, seen, bits)        twin_clear_held(s, seen, bits)
-#define weft__fdslot_clear(s, seen, bits)             weft__fdslot_clear(s, twin_seen(seen), bits)
-#define weft__fdslot_wait(s, side, bits, lesson, waiter, waker)                                    \
-    weft__fdslot_wait(s, side, bits, twin_lesson(lesson), waiter, waker)
-#define weft__fdslot_finish(s, as, seen, bits)                                                     \
-    (weft__fdslot_finish(s, as, twin_seen(seen), bits) && model_mutant != DISPOSES_NOT)
-#include "io/stream.c"
+#include "direct_steps.h"
 
 void weft__driver_closes(const char *what, const char *at)
 {

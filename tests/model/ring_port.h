@@ -135,17 +135,21 @@ static void port_freed(void)
     uring_free(&port);
 }
 
-/* Behind its opening: whose the ring's lock is. */
-static void ring_lends(void)
+static bool lends_slots; /* the locks of slots, too */
+
+/* Behind the port's opening, for a first slot: whose the locks are. */
+static void port_lends(struct weft__fdslot *slot)
 {
     struct weft__uring *u __attribute__((unused)) = port.own;
     lends_lock(&u->lock, &u->row);
+    if (lends_slots) lends(&slot->list);
 }
 
 static void slot_made(struct weft__fdslot *slot, unsigned index)
 {
     memset(slot, 0, sizeof(*slot));
     weft__fdslot_init(slot, &port, index);
+    if (lends_slots) weft__bias_begin(&slot->list.lock, 0, &slot->list.row);
     store_relaxed(&port.chunk[index], slot);
 }
 

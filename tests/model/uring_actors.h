@@ -99,23 +99,28 @@ static unsigned accepted;
 static int ended;
 
 struct reading {
-    struct weft__op op;
+    union {
+        struct weft__op op;
+        struct weft_read read; /* by steps (ring_steps.h) */
+        struct weft_read_exact all;
+    };
     struct weft__fdslot *slot;
     unsigned file;
+    char bytes[8];
 };
 
 /* Of one poll. */
 struct read_try {
-    char bytes[8];
+    char *bytes;
     struct weft__lesson lesson;
 };
 
 static ssize_t tries_read(struct weft__fdslot *s, void *arg)
 {
     struct read_try *t = arg;
-    struct iovec iov = {t->bytes, sizeof(t->bytes)};
-    struct weft__take take = {
-        .kind = WEFT__TAKE_RECV, .iov = &iov, .count = 1, .bytes = sizeof(t->bytes)};
+    size_t len = sizeof(((struct reading *)NULL)->bytes);
+    struct iovec iov = {t->bytes, len};
+    struct weft__take take = {.kind = WEFT__TAKE_RECV, .iov = &iov, .count = 1, .bytes = len};
     return weft__driver_take(s, &take, &t->lesson);
 }
 
@@ -140,22 +145,32 @@ static const struct weft__op_kind accepts_one = {
     .tries = tries_accept,
 };
 
+static weft_poll reads_by_loop(struct reading *r, weft_cx *cx, ssize_t *n)
+{
+    struct read_try t = {.bytes = r->bytes};
+    return weft__op_poll(r->slot, &r->op, &reads_some, &t, NULL, &t.lesson, cx, n);
+}
+
+static weft_poll (*read_poll)(struct reading *r, weft_cx *cx, ssize_t *n) = reads_by_loop;
+
+static void has_read(const struct reading *r, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++)
+        model_assert((unsigned)r->bytes[i] == BYTES * r->file + next_byte[r->file]++);
+}
+
 static weft_poll reads(struct actor *actor, weft_cx *cx)
 {
     struct reading *r = (void *)actor->frame;
     unsigned file = r->file;
     while (next_byte[file] < wanted) {
-        struct read_try t = {.lesson = {0, 0}};
         ssize_t n = 0;
-        if (weft__op_poll(r->slot, &r->op, &reads_some, &t, NULL, &t.lesson, cx, &n) ==
-            WEFT_PENDING)
-            return WEFT_PENDING;
+        if (read_poll(r, cx, &n) == WEFT_PENDING) return WEFT_PENDING;
         if (n < 0) {
             ended = (int)n;
             break;
         }
-        for (ssize_t i = 0; i < n; i++)
-            model_assert((unsigned)t.bytes[i] == BYTES * file + next_byte[file]++);
+        has_read(r, n);
     }
     one_ends();
     return WEFT_READY;
@@ -173,13 +188,19 @@ static weft_poll accepts(struct actor *actor, weft_cx *cx)
     return WEFT_READY;
 }
 
-static struct actor *actor_at(struct weft__fdslot *at, weft_poll (*body)(struct actor *, weft_cx *))
+static struct actor *actor_with(struct weft__fdslot *at,
+                                weft_poll (*body)(struct actor *, weft_cx *), uint32_t references)
 {
-    struct actor *actor = actor_new(body, 0);
+    struct actor *actor = actor_new(body, references);
     struct reading *r = (void *)actor->frame;
     r->slot = at;
     r->file = (unsigned)at->fd - FIRST_FD;
     return actor;
+}
+
+static struct actor *actor_at(struct weft__fdslot *at, weft_poll (*body)(struct actor *, weft_cx *))
+{
+    return actor_with(at, body, 0);
 }
 
 /* ---- cases ---- */
@@ -203,7 +224,7 @@ static void begin(enum weft__shape shape, uint32_t actor_count, unsigned bytes, 
     ended = 0;
     model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
     slot->shape = shape;
-    ring_lends();
+    port_lends(slot);
 }
 
 /* All requests end, all slots and buffers come back. */
@@ -305,7 +326,7 @@ static void robbed(void)
 }
 
 /* Each has one, whoever fetches it. */
-static void two_accepters(void)
+__attribute__((unused)) static void two_accepters(void)
 {
     begin(WEFT__SHAPE_LISTENER, 2, 0, 0);
     worker = 1;

@@ -34,7 +34,7 @@ static ssize_t early_take(struct weft__fdslot *of, const struct weft__take *what
 {
     struct weft__uring *u = port.own;
     struct weft__uring_slot *us = of->more;
-    ssize_t r = uring_take(of, what, lesson);
+    ssize_t r = twin_take(of, what, lesson);
     weft__uring_lock(u);
     if (model_mutant == SENDS_TOO_EARLY && us->sends == OFTEN) us->placed = true;
     weft__uring_unlock(u);

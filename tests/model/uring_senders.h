@@ -29,6 +29,7 @@ static ssize_t twin_take(struct weft__fdslot *of, const struct weft__take *what,
 {
     struct weft__uring_slot *us = of->more;
     bool full = weft__uring_is_sending(us) && us->has_sent && us->sent == -EAGAIN;
+    store_relaxed(&us->heard, true); /* relaxed: as if it were an answer */
     if (model_mutant != LEARNS_TOO_LATE || !full) return uring_take(of, what, lesson);
     us->has_sent = false;
     set_sending(us, false);
@@ -50,17 +51,21 @@ static ssize_t twin_unsend(struct weft__fdslot *of)
 
 /* ---- the sender ---- */
 
+struct sending {
+    union {
+        struct weft__op op;
+        struct weft_write write; /* by steps (ring_steps.h) */
+        struct weft_write_all all;
+    };
+    struct weft__fdslot *slot;
+    unsigned count; /* sends it has behind it */
+    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
+};
+
 /* Of one poll. */
 struct send_try {
     char byte;
     struct weft__lesson lesson;
-};
-
-struct sending {
-    struct weft__op op;
-    struct weft__fdslot *slot;
-    unsigned count; /* sends it has behind it */
-    unsigned hurried; /* this one has no time to wait; 0: none, for that one has */
 };
 
 static ssize_t tries_send(struct weft__fdslot *of, void *arg)
@@ -68,7 +73,6 @@ static ssize_t tries_send(struct weft__fdslot *of, void *arg)
     struct send_try *t = arg;
     struct iovec iov = {&t->byte, 1};
     struct weft__take take = {.kind = WEFT__TAKE_SEND_SOON, .iov = &iov, .count = 1, .bytes = 1};
-    store_relaxed(&weft__uring_more_of(of)->heard, true); /* relaxed: as if it were an answer */
     return weft__driver_take(of, &take, &t->lesson);
 }
 
@@ -80,16 +84,23 @@ static const struct weft__op_kind sends = {
     .soon = true,
 };
 
-static weft_poll sends_one(struct sending *s, weft_cx *cx)
+static weft_poll sends_by_loop(struct sending *s, weft_cx *cx, ssize_t *n)
 {
     static struct send_try t;
+    return weft__op_poll(s->slot, &s->op, &sends, &t, NULL, &t.lesson, cx, n);
+}
+
+static weft_poll (*send_poll)(struct sending *s, weft_cx *cx, ssize_t *n) = sends_by_loop;
+
+static weft_poll sends_one(struct sending *s, weft_cx *cx)
+{
     ssize_t n = 0;
     store_relaxed(&is_lent, true); /* relaxed: the ring's lock orders */
-    weft_poll r = weft__op_poll(s->slot, &s->op, &sends, &t, NULL, &t.lesson, cx, &n);
+    weft_poll r = send_poll(s, cx, &n);
     if (r == WEFT_PENDING && s->hurried && s->count == s->hurried) {
         weft_cx late = *cx;
         late.why = -ETIME;
-        r = weft__op_poll(s->slot, &s->op, &sends, &t, NULL, &t.lesson, &late, &n);
+        r = send_poll(s, &late, &n);
         model_assert(r == WEFT_READY);
     }
     if (r == WEFT_PENDING) return r;
@@ -132,19 +143,25 @@ static void begin(unsigned sends_wanted, bool full)
     told = 0;
     model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
     slot->shape = WEFT__SHAPE_STREAM;
-    ring_lends();
+    port_lends(slot);
     worker = 1;
 }
 
-static struct actor *actor_of(uint32_t references, unsigned hurried)
+static struct actor *actor_with(weft_poll (*body)(struct actor *, weft_cx *), uint32_t references,
+                                unsigned hurried)
 {
-    struct actor *actor = actor_new(sender, references);
+    struct actor *actor = actor_new(body, references);
     struct sending *s = (void *)actor->frame;
     s->op = (struct weft__op){.as = 0};
     s->slot = slot;
     s->count = 0;
     s->hurried = hurried;
     return actor;
+}
+
+static struct actor *actor_of(uint32_t references, unsigned hurried)
+{
+    return actor_with(sender, references, hurried);
 }
 
 /* All is over: what was sent was told, and nothing more is. */
@@ -162,12 +179,11 @@ static void finish(bool is_open)
     port_freed();
 }
 
+#define RANDOMISED(text, run_)                                                                     \
+    {.name = "send: " text ", randomised", .run = (run_), .pct_depth = 4, .executions_max = 50000}
 #define CASE(text, run_, depth)                                                                           \
     {.name = "send: " text, .run = (run_), .preemptions = (depth)},                                      \
-        {.name = "send: " text ", randomised",                                                     \
-         .run = (run_),                                                                            \
-         .pct_depth = 4,                                                                           \
-         .executions_max = 50000}
+        RANDOMISED(text, run_)
 #define MUTANT(text, run_, mutant_)                                                                \
     {.name = "mutant: " text,                                                                      \
      .run = (run_),                                                                                \
