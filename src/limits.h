@@ -224,7 +224,7 @@
 /* So soon is tried again what the kernel would not take, in ns. Doubled: who waits for such a request waits longer; halved: a kernel without memory is asked twice as often. */
 #define WEFT__URING_AGAIN_NS INT64_C(1000000)
 
-/* A socket that has sent so often is given a place in its ring's table. Doubled: what a place saves, 0.05 to 0.14 us of a send, begins later; halved: connections of a few requests pay for two
+/* A socket that has handed in so many sends is given a place in its ring's table. Doubled: what a place saves, 0.05 to 0.14 us of a send, begins later; halved: connections of a few requests pay for two
  * more of the kernel, 0.5 us. */
 #define WEFT__URING_PLACE_AFTER 16
 

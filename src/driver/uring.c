@@ -145,7 +145,7 @@ static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct wef
 
 /* ---- open, close ---- */
 
-/* Every operation that is submitted (uring_ask.c) is asked for by its name: no version says what another kernel, or one that was built without, has. Whether an accept or a
+/* Every operation that is needed (uring_ask.c) is asked for by its name: no version says what another kernel, or one that was built without, has. Whether an accept or a
  * receive answers more than once cannot be asked for: its first answer tells (refused, uring_fetched.c). */
 static int probe_all(const struct weft__ring *ring)
 {
@@ -199,8 +199,7 @@ static int open_all(struct weft__port *port, struct weft__uring *u)
     }
     r = weft__ringbuf_open(&u->buffers, &u->ring, WEFT__URING_BUFFERS, WEFT__URING_BUFFER_BYTES);
     store_relaxed(&u->no_fetch_stream, r < 0); /* relaxed: not shared yet */
-    r = weft__ring_table_open(&u->ring, WEFT__URING_PLACES);
-    u->places = r < 0 ? 0 : (uint32_t)r; /* none: sends name their sockets by number */
+    u->places = weft__uring_places(port, &u->ring);
     port->kernel = u->ring.fd;
     return 0;
 }
@@ -240,7 +239,7 @@ static void ask_for_the_end(struct weft__uring *u)
     (void)weft__ring_submit(&u->ring);
 }
 
-/* What was wanted is not any more. */
+/* What was wanted is not any more: who is left, and waited only to leave its place, goes. */
 static void want_nothing(struct weft__uring *u)
 {
     while (u->first) {
@@ -248,6 +247,9 @@ static void want_nothing(struct weft__uring *u)
         weft__uring_set_asked(us, weft__uring_asked(us) & ~(uint32_t)us->to_submit);
         us->to_submit = 0;
         us->to_cancel = 0;
+        if (!us->left || weft__uring_asked(us)) continue;
+        us->left = false;
+        weft__port_give_back(us->slot, true);
     }
 }
 

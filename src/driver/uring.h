@@ -2,7 +2,7 @@
  *
  * uring - the backend that stands on io_uring: requests that go on for ever, and what they have brought.
  *
- * A slot has at most three requests in the kernel, each asked for when somebody is about to wait and it is not there yet (arm), and
+ * A slot has at most three requests in the kernel for long, each asked for when somebody is about to wait and it is not there yet (arm), and
  * each *multishot*: it answers again and again until something ends it.
  *     POLL_READ    for whatever is read by calls: reports readiness, as epoll does, edge by edge
  *     POLL_WRITE   likewise, for whoever found the fd full, or waits for a connection
@@ -25,9 +25,9 @@
  * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
  * WHO SUBMITS  The kernel hands a request's answers to the thread that submitted it: asleep elsewhere it is disturbed for each, stuck it holds them up. So the worker whose port it is
- * submits all requests: when it comes by, before it sleeps, many at once. Others leave theirs in the list, and signal the port's event. Cancels are submitted at once, by
+ * submits all requests: when it comes by, before it sleeps, many at once. Others leave theirs in the list, and signal the port's event. Cancels and UNPLACE are submitted at once, by
  * whoever closes. A current-thread runtime has no such worker: everybody submits, and stirs whoever turns it if the kernel does not take it all (behind, driver.h).
- * CLOSE  stops all three. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
+ * CLOSE  stops all three, and leaves the place. The fd's number is free at once; the kernel has the file until the last answers have come, and the slot is not used again before that
  * (let_go): an answer never finds another connection.
  *
  * Threads: any. Locks: the ring's (rank slot), under the port's or alone; it guards everything but the sleep in the ring. A request takes it three times, nearly always by the worker
@@ -195,6 +195,9 @@ static inline bool weft__uring_is_sending(const struct weft__uring_slot *us)
 }
 
 /* ---- places (uring_place.c). Holds: the ring's lock ---- */
+
+/* The table of a ring that is opened. Returns how many; 0: sends name their sockets by number. */
+uint32_t weft__uring_places(const struct weft__port *port, const struct weft__ring *ring);
 
 /* One is handed in. */
 void weft__uring_count_send(struct weft__uring *u, struct weft__uring_slot *us);

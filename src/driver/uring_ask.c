@@ -270,7 +270,7 @@ void weft__uring_hand_in(struct weft__port *port, struct weft__uring *u)
     if (home == WEFT__HOME_ANOTHER) (void)weft__event_signal(port->event);
 }
 
-/* This slot's alone, at once: it is to be closed, and until its cancels are done the kernel holds the file. */
+/* This slot's alone, at once: it is to be closed, and until its cancels are done, and its place is empty, the kernel holds the file. */
 void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
                             struct weft__uring_slot *us)
 {

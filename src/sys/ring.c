@@ -129,12 +129,11 @@ int weft__ring_open_wide(struct weft__ring *ring, uint32_t entries, uint32_t pla
 
 void weft__ring_close(struct weft__ring *ring)
 {
-    int fd = ring->fd;
-    if (fd < 0) return;
-    ring->fd = -1; /* first: the child of a fork that happens in between must not close it once more */
+    if (ring->fd < 0) return;
     (void)munmap(ring->sqes, ring->sqes_bytes); /* whole mappings: cannot fail */
     (void)munmap(ring->queues, ring->queues_bytes);
-    weft__fd_close(fd);
+    weft__fd_close(ring->fd);
+    ring->fd = -1;
 }
 
 int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode)

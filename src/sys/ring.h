@@ -87,7 +87,7 @@ int weft__ring_probe(const struct weft__ring *ring, uint8_t opcode);
 
 /* A table of places that are empty at first, `most` or as many as the process may have descriptors: IORING_OP_FILES_UPDATE fills them,
  * IOSQE_FIXED_FILE names them. A descriptor's file is open as long as it has one. Blocks: no.
- * Returns how many; -EOPNOTSUPP from a kernel before 6.14; -ENOMEM; -EPERM. */
+ * Returns how many; -EOPNOTSUPP from a kernel before 6.14; -ENOMEM; -EPERM; -EINVAL, -EMFILE where the process may have none, or fewer since. */
 int weft__ring_table_open(const struct weft__ring *ring, uint32_t most);
 
 /* All places are empty, and there are none. Nothing is in flight. */

@@ -8,6 +8,7 @@
 #include "driver/uring.h"
 #include "line.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 enum { OFTEN = 2 * WEFT__URING_PLACE_AFTER };
@@ -65,6 +66,37 @@ TEST(place_is_given_to_who_sends_often)
         line_end(&l);
         stops(rt);
     }
+}
+
+/* It answers while its number is another socket's. */
+static int answers_elsewhere(const struct line *l, int other)
+{
+    char word = 'w', heard = 0;
+    int number = slot_of(l->ours)->fd;
+    int kept = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    if (write(l->theirs, &word, 1) != 1 || weft_read(l->ours, &heard, 1) != 1) return -EIO;
+    if (kept < 0 || dup3(other, number, O_CLOEXEC) != number) return -errno;
+    ssize_t n = weft_write(l->ours, &heard, 1);
+    if (dup3(kept, number, O_CLOEXEC) != number || close(kept) < 0) return -errno;
+    return n == 1 && recv(l->theirs, &heard, 1, MSG_DONTWAIT) == 1 && heard == word ? 0 : -EXDEV;
+}
+
+static int answers_there(struct line *l)
+{
+    int r = 0, other[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other) < 0) return -errno;
+    for (unsigned round = 0; r == 0 && round < 5; round++)
+        r = answers_elsewhere(l, other[0]);
+    return close(other[0]) < 0 || close(other[1]) < 0 ? -errno : r;
+}
+
+TEST(place_is_what_sends_name)
+{
+    weft_rt *rt = on_uring_quick();
+    struct line l = placed_line(false); /* what is sent is there at once */
+    ASSERT_OK(joined(weft_go(answers_there, &l)));
+    line_end(&l);
+    stops(rt);
 }
 
 /* In the middle of what others do at the same time, on every count of workers; each is closed by its task, and its slot is another's next. */
@@ -150,18 +182,40 @@ TEST(place_goes_with_its_runtime)
 }
 
 #if defined(WEFT_FAULTS)
+static const int errors_of_a_submit[] = {-ENOMEM, -EAGAIN, -EBUSY};
+
+static bool is_still_there(int fd)
+{
+    char b;
+    return recv(fd, &b, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 /* The kernel takes nothing while it is closed: it is told later. */
 TEST(place_is_left_when_the_kernel_has_memory_again)
 {
-    static const int errors[] = {-ENOMEM, -EAGAIN, -EBUSY};
     for (int i = 0; i < 3; i++) {
         weft_rt *rt = on_uring_quick();
         struct line l = placed_line(true);
-        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 3, errors[i]);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, UINT32_MAX, errors_of_a_submit[i]);
         weft_close(l.ours);
-        hears_the_end(l.theirs, true);
+        ASSERT(is_still_there(l.theirs));
         weft__fault_reset();
+        hears_the_end(l.theirs, true);
         stops(rt);
+    }
+}
+
+/* ... or not at all, before its runtime has stopped: as long as that tries to end what is under way. Nothing is left of it. */
+TEST(place_is_left_by_a_stop_in_need)
+{
+    for (int i = 0; i < 3; i++) {
+        weft_rt *rt = on_uring_quick();
+        struct line l = placed_line(false);
+        weft__fault_arm(WEFT__FAULT_URING_ENTER, 1, 200, errors_of_a_submit[i]);
+        weft_close(l.ours);
+        stops(rt);
+        weft__fault_reset();
+        hears_the_end(l.theirs, false);
     }
 }
 

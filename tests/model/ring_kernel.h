@@ -52,6 +52,7 @@ static unsigned may_end;         /* so many requests may end behind an answer, a
 static bool is_full;             /* there is no room to send to */
 static unsigned sent_out;        /* bytes that were sent by requests */
 static _Atomic bool is_lent;     /* the sender's buffer */
+static unsigned may_refuse;      /* so many submits may find it without memory, any that it likes */
 static unsigned places;          /* of its table, a test's choice */
 static int place[FILES];         /* which file's descriptor it was; 0: empty */
 static struct weft__ring_done late; /* the answer of one that was taken, which comes behind those that are fetched next */
@@ -279,6 +280,9 @@ static void cancel_submitted(const struct io_uring_sqe *sqe)
     post(sqe->user_data, load_relaxed(&posted) == before ? -ENOENT : 0, 0); /* relaxed: likewise */
 }
 
+/* Of the slot with this index. */
+static int fd_of_slot(uint32_t index);
+
 static void update_submitted(const struct io_uring_sqe *sqe)
 {
     int fd = *(const int *)(uintptr_t)sqe->addr;
@@ -286,7 +290,7 @@ static void update_submitted(const struct io_uring_sqe *sqe)
     model_assert(sqe->off < places);
     model_assert(fd < 0 || !place[sqe->off]); /* it would be lost */
     if (!refused) place[sqe->off] = fd < 0 ? 0 : fd;
-    if (fd >= 0 && model_choose(2))
+    if (!late.data && model_choose(2))
         late = (struct weft__ring_done){.data = sqe->user_data, .result = refused ? -ENOMEM : 1};
     else
         post(sqe->user_data, refused ? -ENOMEM : 1, 0);
@@ -314,7 +318,7 @@ static void send_submitted(const struct io_uring_sqe *sqe)
 {
     int fd = sqe->flags & IOSQE_FIXED_FILE ? place[sqe->fd] : sqe->fd;
     model_assert(load_relaxed(&is_lent)); /* relaxed: the ring's lock orders */
-    model_assert(fd);
+    model_assert(fd == fd_of_slot((uint32_t)(sqe->user_data >> 8)));
     model_assert(!closed[(unsigned)fd - FIRST_FD]); /* its number may be another's */
     if (!is_full) sent_out += sqe->len;
     post(sqe->user_data, is_full ? -EAGAIN : (int)sqe->len, 0);
@@ -326,6 +330,11 @@ int weft__ring_submit(struct weft__ring *ring)
     int taken = (int)entry_count;
     model_lock(&kernel);
     post_late();
+    if (may_refuse > 0 && taken > 0 && model_choose(2)) {
+        may_refuse--;
+        model_unlock(&kernel);
+        return -ENOMEM;
+    }
     for (unsigned i = 0; i < entry_count; i++) {
         if (queue[i].opcode == IORING_OP_ASYNC_CANCEL)
             cancel_submitted(&queue[i]);
@@ -492,6 +501,7 @@ static void kernel_made(unsigned ends)
     is_full = false;
     sent_out = 0;
     store_relaxed(&is_lent, false);
+    may_refuse = 0;
 }
 
 #endif

@@ -43,6 +43,12 @@ static int signal_event(int fd);
 
 static struct weft__driver driver;
 static struct weft__port port;
+
+static int fd_of_slot(uint32_t index)
+{
+    return weft__port_slot(&port, index)->fd;
+}
+
 static struct weft__driver_ops verbs;
 static unsigned worker; /* whose port it is; 0: nobody's */
 

@@ -49,12 +49,28 @@ static void begin_placed(unsigned sends_wanted)
     verbs.take = early_take;
 }
 
-static void finish_placed(bool is_open)
+static void answers_late(void)
 {
-    if (is_open) weft__driver_close(slot);
+    model_lock(&kernel);
+    post_late();
+    model_unlock(&kernel);
+}
+
+/* Of the driver there is nobody left but its runtime. */
+static void stop_placed(void)
+{
     for (int i = 0; i < FILES; i++)
         model_assert(!has_place(FIRST_FD + i));
     finish(false);
+    model_assert(load_relaxed(&driver.references) == 1); /* relaxed: one thread */
+}
+
+static void finish_placed(bool is_open)
+{
+    if (is_open) weft__driver_close(slot);
+    (void)weft__port_turn(&port, WEFT__EVENTS_MAX, true); /* what was refused */
+    answers_late();
+    stop_placed();
 }
 
 static void closes_it(void *arg)
@@ -104,6 +120,56 @@ static void given_up_between(void)
     finish_placed(true);
 }
 
+/* ---- the kernel has no memory for a moment ---- */
+
+static void closes_refused(void *arg)
+{
+    may_refuse = 1;
+    weft__driver_close(arg);
+}
+
+/* Its place is left by whoever comes next. */
+static void closed_in_need(void)
+{
+    begin_placed(2);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(closes_refused, slot);
+    model_join();
+    finish_placed(false);
+}
+
+/* Nobody comes any more: the table goes, and with it what was to be left. */
+static void stopped_in_need(void)
+{
+    begin_placed(2);
+    model_thread(sends_and_works, actor_of(0, 0));
+    model_join();
+    may_refuse = 1;
+    weft__driver_close(slot);
+    may_refuse = 0;
+    weft__driver_stop(&driver);
+    stop_placed();
+}
+
+/* ---- another's ---- */
+
+static struct weft__fdslot *_Atomic next; /* of the sender */
+
+static weft_poll sends_and_goes_on(struct actor *actor, weft_cx *cx)
+{
+    struct sending *s = (void *)actor->frame;
+    for (;;) {
+        while (s->count < wanted)
+            if (sends_one(s, cx) == WEFT_PENDING) return WEFT_PENDING;
+        struct weft__fdslot *another = load_acquire(&next);
+        if (!another || wanted == 3) break;
+        s->slot = another;
+        wanted = 3;
+    }
+    one_ends();
+    return WEFT_READY;
+}
+
 /* Its slot is perhaps this one's. Not before the sender is inside: nobody uses what is closed. */
 static void reopens(void *arg)
 {
@@ -112,16 +178,18 @@ static void reopens(void *arg)
     if (!inside && load_relaxed(&to_end) > 0) return;
     closes_it(first);
     model_assert(weft__driver_add(&port, FIRST_FD + 1, &slot) == 0);
-    model_assert(!weft__uring_more_of(slot)->placed);
+    slot->shape = WEFT__SHAPE_STREAM;
     model_lock(&kernel);
     model_assert(!place[slot->index]);
     model_unlock(&kernel);
+    store_release(&next, slot);
 }
 
 static void reopened(void)
 {
+    store_relaxed(&next, NULL);
     begin_placed(1);
-    model_thread(sends_and_works, actor_of(0, 0));
+    model_thread(sends_and_works, actor_with(sends_and_goes_on, 0, 0));
     model_thread(reopens, slot);
     model_join();
     finish_placed(true);
@@ -133,6 +201,8 @@ static const struct model_case cases[] = {
     {.name = "send: by a place, closed while another looks after the port", .run = closed_and_robbed, .pct_depth = 4, .executions_max = 200000},
     CASE("by a place, given up", given_up_between, 1),
     CASE("by a place, closed, and its slot is another's", reopened, 1),
+    CASE("by a place, closed while the kernel is without memory", closed_in_need, 1),
+    CASE("by a place, closed without memory, and stopped", stopped_in_need, 2),
     MUTANT("its place is left to the kernel", closed_between, LEAVES_NO_PLACE),
     MUTANT("a place that is under way is left", closed_between, LEAVES_WHAT_IT_SEES),
     MUTANT("sends by a place that it has asked for", sends_on, SENDS_TOO_EARLY),
