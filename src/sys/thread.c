@@ -189,12 +189,21 @@ void weft__thread_yield(void)
     (void)sched_yield();
 }
 
+/* The first thread's is looked for in /proc, which may be closed to us: that is not for the caller's errno. */
+static int attributes_of_this(pthread_attr_t *into)
+{
+    int before = errno;
+    int r = pthread_getattr_np(pthread_self(), into);
+    errno = before;
+    return r;
+}
+
 struct weft__thread_stack weft__thread_stack(void)
 {
     pthread_attr_t attr;
     void *lo = NULL;
     size_t bytes = 0;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return (struct weft__thread_stack){0};
+    if (attributes_of_this(&attr) != 0) return (struct weft__thread_stack){0};
     if (pthread_attr_getstack(&attr, &lo, &bytes) != 0) bytes = 0;
     pthread_attr_destroy(&attr);
     return (struct weft__thread_stack){.lo = lo, .bytes = bytes};

@@ -4,6 +4,8 @@
  * leaves nothing.
  */
 #include "base/fault.h"
+#include "death.h"
+#include "filter.h"
 #include "statm.h"
 #include "sys/thread.h"
 #include "test.h"
@@ -125,6 +127,25 @@ static uint32_t first_of(const struct weft__cpus *set)
         if (weft__cpus_has(set, i)) return i;
     ASSERT(!set);
     return 0;
+}
+
+/* Of the first thread it is read from a file, which may not be there. */
+static void asks_without_proc(void *unused)
+{
+    (void)unused;
+    if (!filter_denies(SYS_openat, ENOENT)) _exit(3);
+    errno = 1234;
+    struct weft__thread_stack s = weft__thread_stack();
+    _exit(errno != 1234 ? 4 : s.bytes != 0 ? 5 : 0);
+}
+
+TEST(thread_stack_leaves_errno)
+{
+    if (getenv("WEFT_TEST_UNDER")) TEST_SKIP("Valgrind would not follow");
+    struct death d = death_of(asks_without_proc, NULL);
+    if (d.code == 3) TEST_SKIP("there are no filters here");
+    ASSERT_EQ(d.signal, 0);
+    ASSERT_EQ(d.code, 0);
 }
 
 TEST(thread_starts_on_its_cpus)
