@@ -133,10 +133,12 @@ void weft__segv_say(const char *text, size_t bytes)
 
 /* ---- the alternate stack ------------------------------------------------------------------------------ */
 
-/* The kernel saves the processor's registers there, of which some machines have many. */
+/* The kernel saves the processor's registers there, of which some machines have many. One before 5.14 does not say how many, which errno would tell. */
 static size_t kernel_frame_bytes(void)
 {
+    int kept = errno;
     size_t said = (size_t)getauxval(AT_MINSIGSTKSZ);
+    errno = kept;
     return said > KERNEL_FRAME_BYTES ? said : KERNEL_FRAME_BYTES;
 }
 

@@ -33,8 +33,18 @@ static bool says_no(const void *addr)
     return false;
 }
 
+/* Valgrind does not let a stack grow while it delivers a signal. */
+static void stack_has_room(void)
+{
+    volatile char room[65536];
+    for (size_t i = 0; i < sizeof room; i += 4096)
+        room[i] = 0;
+    (void)room[0];
+}
+
 static void fault_with(weft__segv_question *question)
 {
+    stack_has_room();
     if (weft__segv_install(question) < 0) _exit(3);
     (void)*nowhere;
     _exit(4); /* nobody died */
@@ -124,6 +134,7 @@ static void spoils_errno(int signal)
 static void is_sent_one(void *unused)
 {
     (void)unused;
+    stack_has_room();
     if (signal(SIGSEGV, spoils_errno) == SIG_ERR || weft__segv_install(says_yes) < 0) _exit(3);
     errno = ENOENT;
     (void)raise(SIGSEGV);
@@ -132,8 +143,6 @@ static void is_sent_one(void *unused)
 
 TEST(segv_sent_goes_to_the_host_and_leaves_errno)
 {
-    if (getenv("WEFT_TEST_UNDER"))
-        TEST_SKIP("Valgrind delivers faults and keeps signal stacks in its own way");
     struct death d = death_of(is_sent_one, NULL);
     ASSERT_EQ(d.signal, 0);
     ASSERT_EQ(d.code, 0);
