@@ -158,25 +158,29 @@ static bool is_to_return(struct weft__fdslot *slot, struct weft__op *op, enum we
 
 enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
 
-/* The way ahead, or the table. */
+/* The first step of a way, or the table. `asks`: for an event, by who waits. */
+#define STEPS(name, direction, way, slot, asks)                                                    \
+    switch (weft__direct_opens(slot, weft__op_of(&f->weft__io), as_##direction,                    \
+                               WEFT__SIDE_##direction, cx)) {                                      \
+    case WEFT__DIRECT_TRIES:                                                                       \
+        return name##_tries_##way(f, cx);                                                          \
+    case WEFT__DIRECT_WAITS:                                                                       \
+        asks;                                                                                      \
+        f->weft__at = WEFT__LEAF_WAITS;                                                            \
+        return WEFT_PENDING;                                                                       \
+    case WEFT__DIRECT_ELSE:                                                                        \
+        break;                                                                                     \
+    }                                                                                              \
+    return name##_by_table(f, cx)
+
 #define AHEAD_ONE(name, direction, may)                                                            \
     static __attribute__((noinline)) weft_poll name##_ahead(struct weft_##name *f, weft_cx *cx)    \
     {                                                                                              \
         struct weft__fdslot *slot = weft__fdstream_slot(f->stream);                                \
         if (!weft__fdstream_is_ahead(f->stream) || !(may)) return name##_by_table(f, cx);          \
-        switch (weft__direct_opens(slot, weft__op_of(&f->weft__io), as_##direction,                \
-                                   WEFT__SIDE_##direction, cx)) {                                  \
-        case WEFT__DIRECT_TRIES:                                                                   \
-            return name##_tries_ahead(f, cx);                                                      \
-        case WEFT__DIRECT_WAITS:                                                                   \
-            weft__driver_arm(slot, WEFT__SIDE_##direction,                                         \
-                             weft__ready_bits(WEFT__SIDE_##direction));                            \
-            f->weft__at = WEFT__LEAF_WAITS;                                                        \
-            return WEFT_PENDING;                                                                   \
-        case WEFT__DIRECT_ELSE:                                                                    \
-            break;                                                                                 \
-        }                                                                                          \
-        return name##_by_table(f, cx);                                                             \
+        STEPS(name, direction, ahead, slot,                                                        \
+              weft__driver_arm(slot, WEFT__SIDE_##direction,                                       \
+                               weft__ready_bits(WEFT__SIDE_##direction)));                         \
     }
 
 /* A length of 0, which no call is made for, and one that is too long are the table's, too. */
@@ -186,17 +190,7 @@ enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
         struct weft_##name *f = frame;                                                             \
         if (!f->stream || !f->buf || f->len - 1 >= SSIZE_MAX) return name##_by_table(f, cx);       \
         if (!weft__fdstream_is_direct(f->stream)) return name##_ahead(f, cx);                      \
-        switch (weft__direct_opens(weft__fdstream_slot(f->stream), weft__op_of(&f->weft__io),      \
-                                   as_##direction, WEFT__SIDE_##direction, cx)) {                  \
-        case WEFT__DIRECT_TRIES:                                                                   \
-            return name##_tries_direct(f, cx);                                                     \
-        case WEFT__DIRECT_WAITS:                                                                   \
-            f->weft__at = WEFT__LEAF_WAITS;                                                        \
-            return WEFT_PENDING;                                                                   \
-        case WEFT__DIRECT_ELSE:                                                                    \
-            break;                                                                                 \
-        }                                                                                          \
-        return name##_by_table(f, cx);                                                             \
+        STEPS(name, direction, direct, weft__fdstream_slot(f->stream), (void)0);                   \
     }
 
 #define ONE(name, direction, all, moved, try_direct, try_ahead, may_ahead)                         \

@@ -159,4 +159,12 @@ static void slot_made(struct weft__fdslot *slot, unsigned index)
     store_relaxed(&port.chunk[index], slot);
 }
 
+#define MUTANT(text, run_, mutant_)                                                                \
+    {.name = "mutant: " text,                                                                      \
+     .run = (run_),                                                                                \
+     .pct_depth = 4,                                                                               \
+     .executions_max = 200000,                                                                     \
+     .mutant = (mutant_),                                                                          \
+     .must_fail = true}
+
 #endif

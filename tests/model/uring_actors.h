@@ -420,12 +420,5 @@ static void reopened(void)
          .run = (run_),                                                                            \
          .pct_depth = 4,                                                                           \
          .executions_max = 20000}
-#define MUTANT(text, run_, mutant_)                                                                \
-    {.name = "mutant: " text,                                                                      \
-     .run = (run_),                                                                                \
-     .pct_depth = 4,                                                                               \
-     .executions_max = 200000,                                                                     \
-     .mutant = (mutant_),                                                                          \
-     .must_fail = true}
 
 #endif

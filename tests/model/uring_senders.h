@@ -184,12 +184,5 @@ static void finish(bool is_open)
 #define CASE(text, run_, depth)                                                                           \
     {.name = "send: " text, .run = (run_), .preemptions = (depth)},                                      \
         RANDOMISED(text, run_)
-#define MUTANT(text, run_, mutant_)                                                                \
-    {.name = "mutant: " text,                                                                      \
-     .run = (run_),                                                                                \
-     .pct_depth = 4,                                                                               \
-     .executions_max = 200000,                                                                     \
-     .mutant = (mutant_),                                                                          \
-     .must_fail = true}
 
 #endif
