@@ -196,6 +196,14 @@
 #define WEFT__EVENTS_MAX 128
 #endif
 
+/* So many of epoll's, which are cheap to ask for. Of thousands of connections each is in no cache when its event is told, and its request brings some 10 KiB into it, the kernel's
+ * counted: doubled, what was there when it was told is gone again when its task runs (0.1 us a request, with 8,000); halved: a twentieth of a request more for the wait. */
+#define WEFT__EPOLL_EVENTS 32
+
+/* And of io_uring's, of which a request has two, while there is a flood of them (driver/uring.h). A call hands in what they ask for, too, so it wants to be about many: halved, 0.1 us
+ * a request more; doubled: as above. */
+#define WEFT__URING_FLOOD_EVENTS 64
+
 /* Events that it brings though the ring is full, each of which may then push an older task out of it. Doubled: where tasks that yield fill the ring, half of them
  * spill twice as often; halved: those that wait for an fd there wait twice as long. */
 #define WEFT__EVENTS_LEAST 16

@@ -21,7 +21,7 @@ FLOORS = {
     "task": ["base/", "types.h"] + LOCK_AND_MEMORY,
     "time": ["base/", "types.h", "sys/lock.h", "sys/bias.h", "task/call.h", "task/here.h"] + WAKER,
     "sync": ["base/", "types.h", "sys/lock.h", "sys/bias.h", "sys/peek.h", "task/call.h", "task/here.h", "task/state.h", "task/orphan.h", "task/tail.h", "task/lent.h", "task/linked.h", "task/holds.h", "task/name.h"] + WAKER,
-    "driver": ["base/", "types.h", "sys/", "sync/waitlist.h", "sync/leaf.h"] + WAKER,
+    "driver": ["base/", "types.h", "sys/", "sync/waitlist.h", "sync/leaf.h", "task/warm.h"] + WAKER,
     "sched": ["base/", "types.h", "sys/", "task/", "time/", "sync/", "driver/"],
     "flow": ["base/", "types.h", "task/", "sync/", "time/"],
     "console": ["base/", "types.h", "trace/"],

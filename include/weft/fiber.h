@@ -41,9 +41,9 @@ WEFT_API weft_task *weft__go(const struct weft_site *site, const weft_call *call
 /* The poll function of weft_go's tasks, and their frame: what a site of weft_go is filled with. */
 struct weft__go_frame {
     int32_t weft__at;
-    uint64_t ret; /* the function's result, in its low ret_bytes */
+    void *weft__fiber; /* here, on the line that a poll reads anyway */
+    uint64_t ret;      /* the function's result, in its low ret_bytes */
     weft_call call;
-    void *weft__fiber;
 };
 WEFT_API weft_pollfn weft__go_poll;
 

@@ -13,6 +13,7 @@
  * system call to be rid of what is not wanted now).
  */
 #include "driver/driver.h"
+#include "driver/news.h"
 #include "driver/take.h"
 
 #include "sys/epoll.h"
@@ -73,6 +74,7 @@ static int epoll_wait_for(struct weft__port *port, struct weft__events *into, ui
                           int64_t timeout_ns)
 {
     struct epoll_event *events = (struct epoll_event *)(void *)into->room;
+    if (most > WEFT__EPOLL_EVENTS) most = WEFT__EPOLL_EVENTS;
     int r = weft__epoll_wait(port->kernel, events, (int)most, timeout_ns);
     weft_assert(r >= 0 || r == -EINTR);
     into->count = r < 0 ? 0 : r;
@@ -84,20 +86,16 @@ static int epoll_wait_for(struct weft__port *port, struct weft__events *into, ui
 static uint32_t epoll_deliver(struct weft__port *port, const struct weft__events *events, bool own)
 {
     const struct epoll_event *event = (const struct epoll_event *)(const void *)events->room;
-    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    struct weft__news news;
+    weft__news_begin(&news, port);
     for (int i = 0; i < events->count; i++) {
         uint64_t token = event[i].data.u64;
-        if (token == EVENT_TOKEN) {
-            if (!own) weft__port_pass_on(port);
-            continue;
-        }
-        struct weft__fdslot *slot = weft__port_slot(port, (uint32_t)(token >> 32));
-        weft_assert(slot); /* we made the token */
-        weft__fdslot_ready(slot, (uint32_t)token, weft__ready_of(event[i].events), &chain);
+        if (token != EVENT_TOKEN)
+            weft__news_add(&news, token, weft__ready_of(event[i].events));
+        else if (!own)
+            weft__port_pass_on(port);
     }
-    uint32_t woken = chain.count;
-    weft__wake_chain_push(&chain, &weft__sched);
-    return woken;
+    return weft__news_end(&news);
 }
 
 static bool epoll_has(struct weft__port *port)

@@ -4,18 +4,11 @@
  */
 #include "driver/slot.h"
 
-/* The row at first: 1,024 times, some 200 requests. Once more: a connection that stays pays for a read-modify-write each time for twice as long; once less: one
- * that goes from worker to worker pays 14 us for a hundred requests, at first (sys/bias.h). Debug builds lend sooner, so that their tests are about it. */
-#if defined(WEFT_DEBUG)
-#define ROW_BITS 3
-#else
-#define ROW_BITS 10
-#endif
-
-void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index)
+void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index,
+                       uint8_t row_bits)
 {
     weft__waitlist_init(&slot->list);
-    slot->list.lock.bits = ROW_BITS;
+    slot->list.lock.bits = row_bits;
     weft__link_init(&slot->writers);
     slot->port = port;
     slot->index = index;
@@ -32,9 +25,9 @@ void weft__fdslot_open(struct weft__fdslot *slot, int fd)
     store_relaxed(&slot->word, generation | WEFT__READY_READ | WEFT__READY_WRITE);
 }
 
-void weft__fdslot_renew(struct weft__fdslot *slot)
+void weft__fdslot_renew(struct weft__fdslot *slot, uint8_t row_bits)
 {
-    weft__bias_renew(&slot->list.lock, weft__waitlist_me(), ROW_BITS);
+    weft__bias_renew(&slot->list.lock, weft__waitlist_me(), row_bits);
 }
 
 /* ---- holds: the slot's lock ---- */

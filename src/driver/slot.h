@@ -186,14 +186,15 @@ static inline bool weft__fdslot_leave_held(struct weft__fdslot *slot, uint32_t a
 
 /* ---- the driver ---- */
 
-/* The memory of one, before its first fd. */
-void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index);
+/* The memory of one, before its first fd. `row_bits`: of its lock (sys/bias.h). */
+void weft__fdslot_init(struct weft__fdslot *slot, struct weft__port *port, uint32_t index,
+                       uint8_t row_bits);
 
 /* One that was free, for an fd of its own: ready for everything, entered by nobody. */
 void weft__fdslot_open(struct weft__fdslot *slot, int fd);
 
 /* One whose last user has left, before it is free for another fd: what its worker was lent is given back, or the next one's would begin by taking it. */
-void weft__fdslot_renew(struct weft__fdslot *slot);
+void weft__fdslot_renew(struct weft__fdslot *slot, uint8_t row_bits);
 
 /* An event of a generation: more is ready. Whoever waits for it goes into the chain, to be pushed when no
  * lock is held. */

@@ -5,6 +5,7 @@
 #include "driver/uring.h"
 
 #include "base/alloc.h"
+#include "driver/news.h"
 #include "driver/take.h"
 #include "sys/epoll.h"
 #include "sys/event.h"
@@ -18,10 +19,6 @@
 #include <valgrind/valgrind.h>
 #endif
 
-/* What is fetched: a slot's token and bits of its word, or one of these. */
-#define FETCHED_EVENT (UINT64_C(1) << 63)
-#define FETCHED_FREE  (UINT64_C(1) << 62) /* the slot is nobody's any more: it is given back */
-
 /* The row of the ring's lock at first (sys/bias.h): some eighty requests. Debug builds lend sooner, so that their tests are about it. */
 #if defined(WEFT_DEBUG)
 #define ROW_BITS 3
@@ -32,115 +29,6 @@
 static struct weft__uring *uring_of(const struct weft__port *port)
 {
     return port->own;
-}
-
-/* ---- answers. Holds: the ring's lock ---- */
-
-/* The last answer of a request: the side is to be tried, whatever it said. */
-static uint64_t ends(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
-{
-    weft__uring_set_asked(us, weft__uring_asked(us) & ~which);
-    us->cancelled &= (uint8_t)~which;
-    us->to_cancel &= (uint8_t)~which;
-    u->in_kernel--;
-    switch (which) {
-    case WEFT__URING_PLACE:
-    case WEFT__URING_UNPLACE:
-        return 0;
-    case WEFT__URING_POLL_WRITE:
-    case WEFT__URING_SEND:
-        return WEFT__READY_WRITE;
-    case WEFT__URING_POLL_READ:
-        return WEFT__READY_READ | WEFT__READY_URGENT;
-    default:
-        return WEFT__READY_READ;
-    }
-}
-
-static uint64_t brought(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
-                        const struct weft__ring_done *done)
-{
-    switch (which) {
-    case WEFT__URING_FETCH:
-        weft__uring_keep(u, us, done);
-        if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
-        return WEFT__READY_READ;
-    case WEFT__URING_SEND:
-        us->sent = done->result;
-        us->has_sent = true;
-        return 0;
-    case WEFT__URING_PLACE:
-        weft__uring_place_answered(us, done->result);
-        return 0;
-    case WEFT__URING_UNPLACE:
-        return 0;
-    default:
-        return done->result > 0 ? weft__ready_of((uint32_t)done->result) : 0;
-    }
-}
-
-/* Returns bits of the slot's word, or FETCHED_FREE. */
-static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
-                         const struct weft__ring_done *done)
-{
-    uint64_t bits = brought(u, us, which, done);
-    if (!(done->flags & IORING_CQE_F_MORE)) bits |= ends(u, us, which);
-    if (!us->closed) return bits;
-    return us->left && !weft__uring_asked(us) ? FETCHED_FREE : 0;
-}
-
-/* A cancel found its request busy: again, if that has not ended meanwhile. Not found, its last answer is here, or behind this. */
-static void cancel_answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
-                            int result)
-{
-    if (result != -EALREADY || !(us->cancelled & which)) return;
-    us->to_cancel |= (uint8_t)which;
-    weft__uring_list_it(u, us);
-}
-
-static void put(struct weft__events *into, uint64_t token, uint64_t what)
-{
-    into->room[2 * into->count] = token;
-    into->room[2 * into->count + 1] = what;
-    into->count++;
-}
-
-static void fetch_one(struct weft__port *port, struct weft__uring *u,
-                      const struct weft__ring_done *done, struct weft__events *into)
-{
-    if (done->data == WEFT__URING_TOKEN_CANCEL_ALL) return;
-    if (done->data == WEFT__URING_TOKEN_EVENT) {
-        if (!(done->flags & IORING_CQE_F_MORE)) {
-            store_relaxed(
-                &u->event_asked,
-                false); /* who sleeps next asks anew, and is told at once if there was a signal  (relaxed: a hint) */
-            u->in_kernel--;
-        }
-        put(into, 0, FETCHED_EVENT);
-        return;
-    }
-    struct weft__uring_slot *us = weft__uring_slot_of_token(port, done->data);
-    uint32_t which = done->data & WEFT__URING_ALL;
-    if (done->data & WEFT__URING_TOKEN_CANCEL) {
-        cancel_answered(u, us, which, done->result);
-        return;
-    }
-    uint64_t what = answered(u, us, which, done);
-    if (what == FETCHED_FREE) {
-        us->left = false;
-        if (us->listed) weft__uring_unlist(u, us);
-    }
-    if (what) put(into, us->token, what);
-}
-
-static uint32_t fetch(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
-                      uint32_t most)
-{
-    struct weft__ring_done done[WEFT__EVENTS_MAX];
-    uint32_t count = weft__ring_reap(&u->ring, done, most);
-    for (uint32_t i = 0; i < count; i++)
-        fetch_one(port, u, &done[i], into);
-    return count;
 }
 
 /* ---- open, close ---- */
@@ -219,11 +107,11 @@ static int uring_open(struct weft__port *port)
     return 0;
 }
 
-static void free_slots(struct weft__port *port, const struct weft__events *events)
+static void give_back_free(struct weft__port *port, const struct weft__events *events, bool locked)
 {
     for (int i = 0; i < events->count; i++) {
-        if (events->room[2 * i + 1] != FETCHED_FREE) continue;
-        weft__port_give_back(weft__port_slot(port, (uint32_t)(events->room[2 * i] >> 32)), true);
+        if (events->room[2 * i + 1] != WEFT__URING_FETCHED_FREE) continue;
+        weft__port_give_back(weft__port_slot(port, (uint32_t)(events->room[2 * i] >> 32)), locked);
     }
 }
 
@@ -257,9 +145,9 @@ static void want_nothing(struct weft__uring *u)
 static uint32_t fetch_last(struct weft__port *port, struct weft__uring *u)
 {
     struct weft__events events = {.count = 0};
-    uint32_t count = fetch(port, u, &events, WEFT__EVENTS_MAX);
+    uint32_t count = weft__uring_fetch(port, u, &events, WEFT__EVENTS_MAX);
     want_nothing(u);
-    free_slots(port, &events);
+    give_back_free(port, &events, true);
     return count;
 }
 
@@ -334,7 +222,8 @@ static int may_watch(struct weft__uring *u, int fd)
 
 static int make_more(struct weft__fdslot *slot)
 {
-    if (!slot->more) slot->more = weft__alloc(sizeof(struct weft__uring_slot));
+    if (!slot->more)
+        slot->more = weft__alloc_aligned(sizeof(struct weft__uring_slot), WEFT__CACHE_LINE);
     if (!slot->more) return -ENOMEM;
     *weft__uring_more_of(slot) =
         (struct weft__uring_slot){.slot = slot, .token = weft__fdslot_token(slot)};
@@ -395,7 +284,7 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
     weft__uring_lock(u);
     weft__uring_flush(port, u, sleeps);
     bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
-    (void)fetch(port, u, into, most);
+    (void)weft__uring_fetch(port, u, into, most);
     bool unwatched = watched && !load_relaxed(&u->event_asked);
     /* Who holds enough is stopped before more comes. And the event's request may have ended while
      * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
@@ -441,27 +330,20 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, uint32
 
 static uint32_t uring_deliver(struct weft__port *port, const struct weft__events *events, bool own)
 {
-    struct weft__wake_chain chain = WEFT__WAKE_CHAIN_INIT;
+    struct weft__news news;
     bool frees = false;
+    weft__news_begin(&news, port);
     for (int i = 0; i < events->count; i++) {
-        uint64_t token = events->room[2 * i];
         uint64_t what = events->room[2 * i + 1];
-        frees |= what == FETCHED_FREE;
-        if (what == FETCHED_FREE) continue;
-        if (what == FETCHED_EVENT) {
-            if (!own) weft__port_pass_on(port);
-            continue;
-        }
-        weft__fdslot_ready(weft__port_slot(port, (uint32_t)(token >> 32)), (uint32_t)token, what,
-                           &chain);
+        if (what == WEFT__URING_FETCHED_FREE)
+            frees = true;
+        else if (what != WEFT__URING_FETCHED_EVENT)
+            weft__news_add(&news, events->room[2 * i], what);
+        else if (!own)
+            weft__port_pass_on(port);
     }
-    uint32_t woken = chain.count;
-    weft__wake_chain_push(&chain, &weft__sched);
-    for (int i = 0; frees && i < events->count; i++) {
-        if (events->room[2 * i + 1] == FETCHED_FREE)
-            weft__port_give_back(weft__port_slot(port, (uint32_t)(events->room[2 * i] >> 32)),
-                                 false);
-    }
+    uint32_t woken = weft__news_end(&news);
+    if (frees) give_back_free(port, events, false);
     return woken;
 }
 
@@ -580,7 +462,8 @@ static ssize_t take_in(struct weft__fdslot *slot, const struct weft__take *what,
     }
     ssize_t r = weft__take_direct(slot, what, lesson);
     if (what->kind == WEFT__TAKE_RECV && r > 0)
-        store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES); /* relaxed: a hint */
+        /* relaxed, both: hints */
+        store_relaxed(&us->in_bulk, r >= WEFT__URING_BUFFER_BYTES || load_relaxed(&uring_of(slot->port)->flood));
     return r;
 }
 

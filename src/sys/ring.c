@@ -247,6 +247,11 @@ bool weft__ring_has(const struct weft__ring *ring)
     return cq_posted(ring) != load_relaxed(ring->cq_head) || (load_relaxed(ring->sq_flags) & IORING_SQ_CQ_OVERFLOW);
 }
 
+uint32_t weft__ring_left(const struct weft__ring *ring)
+{
+    return cq_posted(ring) - load_relaxed(ring->cq_head); /* relaxed: ours, or a hint */
+}
+
 static uint32_t reap_posted(struct weft__ring *ring, struct weft__ring_done *into, uint32_t max)
 {
     uint32_t head = load_relaxed(ring->cq_head); /* relaxed: ours */

@@ -121,6 +121,9 @@ bool weft__ring_due(const struct weft__ring *ring);
 /* Is there an answer that anybody could reap now? Not, as above, what the kernel would post if the thread that asked came by. Without a lock. */
 bool weft__ring_has(const struct weft__ring *ring);
 
+/* Answers that could be reaped now. Without a lock: a hint. */
+uint32_t weft__ring_left(const struct weft__ring *ring);
+
 /* Take up to `max` answers. Blocks: no. Returns how many. */
 uint32_t weft__ring_reap(struct weft__ring *ring, struct weft__ring_done *into, uint32_t max);
 

@@ -15,6 +15,8 @@
 #include "driver/op.c"
 #include "driver/slot.c"
 
+#define ROW_BITS 3 /* of the slot's lock */
+
 enum {
     HONEST,
     CLEARS_BLINDLY,      /* whatever came since the try */
@@ -156,7 +158,7 @@ static void begin(unsigned bytes, uint32_t references)
 {
     actors_begin();
     memset(&slot, 0, sizeof(slot));
-    weft__fdslot_init(&slot, &port, 0);
+    weft__fdslot_init(&slot, &port, 0, ROW_BITS);
     store_relaxed(&slot.word, 0);
     store_relaxed(&slot.users, 0);
     store_relaxed(&kernel, 0);

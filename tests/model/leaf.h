@@ -95,10 +95,13 @@ static void actor_push_chain(void *unused, struct weft_task *first, struct weft_
 static const struct weft__sched_ops actor_ops = {.push = actor_push, .push_chain = actor_push_chain};
 const struct weft__sched weft__sched = {.ops = &actor_ops};
 
+static const struct weft_site actor_site; /* no fiber, nor has it a box */
+
 static struct actor *actor_new(weft_poll (*body)(struct actor *, weft_cx *), uint32_t references)
 {
     struct actor *actor = model_alloc(sizeof(*actor));
     weft__state_init(&actor->task, references);
+    actor->task.site = &actor_site;
     actor->body = body;
     return actor;
 }

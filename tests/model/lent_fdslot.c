@@ -34,7 +34,7 @@ static void renew(void)
     struct weft__lock *lock = &slot.list.lock;
 
     if (model_mutant != RENEWS_ANOTHERS) {
-        weft__fdslot_renew(&slot);
+        weft__fdslot_renew(&slot, ROW_BITS);
         return;
     }
     weft__lock_take_brief(lock);
