@@ -43,6 +43,7 @@
 #include "sync/waitlist.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 struct weft__port;
 
@@ -89,21 +90,23 @@ enum weft__shape {
     WEFT__SHAPE_LISTENER,
 };
 
+/* The first line is all that a request of a stream touches on epoll: its face's table of functions, too. */
 struct weft__fdslot {
     WEFT__CACHE_ALIGNED struct weft__waitlist list; /* its lock is the slot's; who waits to read */
     _Atomic uint64_t word;   /* ready, tick, generation       [lock writes; fd-ready] */
     _Atomic uint32_t users;  /* WEFT__USE_...                 [lock; others look] */
     int fd;                  /* constant while it is open */
     struct weft__port *port; /* constant */
-    uint32_t index;          /* constant: in the port */
-    enum weft__shape shape;  /* the owner's, written before its first operation */
     void *face[4];           /* the owner's: what it shows to users */
     struct weft__link writers; /* who waits to write            [lock] */
     void *more;              /* the backend's, for as long as the port lives */
+    uint32_t index;          /* constant: in the port */
+    enum weft__shape shape;  /* the owner's, written before its first operation */
     uint32_t next_free;      /* while it is free: the next one, + 1  [port's lock] */
 };
 
 _Static_assert(sizeof(struct weft__fdslot) == (size_t)2 * WEFT__CACHE_LINE, "a descriptor costs two lines");
+_Static_assert(offsetof(struct weft__fdslot, face) + sizeof(void *) == WEFT__CACHE_LINE, "a request touches one");
 
 /* What a try has found: nothing more of `bits` is there, unless something came since `seen`, the look before it. */
 struct weft__lesson {
