@@ -27,7 +27,7 @@ static void warm_waiter(struct weft__waitlist *list, const struct weft__waiter *
 static void warm_task(struct weft__waitlist *list, const struct weft__waiter *waiter)
 {
     const struct weft_task *task = weft__waiter_task(list, waiter);
-    if (task) weft__warm_task(task);
+    if (task) weft__warm_task(task, waiter);
 }
 
 static void warm_poll(struct weft__waitlist *list, const struct weft__waiter *waiter)

@@ -35,18 +35,20 @@ static inline void weft__warm_page(const void *at)
 #endif
 }
 
-/* The first step: whatever is known of is where the task waits: its waiter, amid its operation's frame. */
+/* The first step: all that is known is where the task waits. */
 static inline void weft__warm_waiter(const void *waiter)
 {
-    for (ptrdiff_t i = -1; i <= 1; i++)
-        weft__warm_line(waiter, i);
+    weft__warm_page(waiter);
 }
 
-/* The second, once the waiter is there: its task. */
-static inline void weft__warm_task(const struct weft_task *task)
+/* The second, once the waiter is there: its task; and what lies around the waiter, which is the frame of its operation, and behind that often the buffer. */
+static inline void weft__warm_task(const struct weft_task *task, const void *waiter)
 {
     weft__warm_line(task, 0);
     weft__warm_line(task + 1, 0);
+    weft__warm_line(waiter, -1);
+    weft__warm_line(waiter, 1);
+    weft__warm_line(waiter, 2);
 }
 
 /* The third, once that is: what its poll begins with. */
