@@ -67,7 +67,8 @@ static void driver_unref(struct weft__driver *driver)
 /* ---- slots ---- */
 
 /* The row of a slot's lock at first: 1,024 times, some 200 requests. Once more: a connection that stays pays for a read-modify-write each time for twice as long; once less: one
- * that goes from worker to worker pays 14 us for a hundred requests, at first (sys/bias.h). Where there is one worker it goes nowhere: six requests. Debug builds lend sooner, so that
+ * that goes from worker to worker pays 14 us for a hundred requests, at first (sys/bias.h). Where there is one worker it goes nowhere, and six requests
+ * are enough: who pays is a thread outside that closes connections, 14 us for each. Debug builds lend sooner, so that
  * their tests are about it. */
 static uint8_t row_bits(const struct weft__driver *driver)
 {
@@ -296,8 +297,13 @@ uint32_t weft__port_turn(struct weft__port *port, uint32_t most, bool own)
     const struct weft__driver_ops *ops = port->driver->ops;
 
     if (!load_acquire(&port->open)) return 0; /* [port-open] with open_port */
-    if (ops->wait(port, &events, most, 0) <= 0) return 0;
-    return ops->deliver(port, &events, own);
+    uint32_t woken;
+    do { /* what nobody waits for is no answer while there may be more */
+        if (ops->wait(port, &events, most, 0) <= 0) return 0;
+        most -= (uint32_t)events.count < most ? (uint32_t)events.count : most;
+        woken = ops->deliver(port, &events, own);
+    } while (woken == 0 && events.full && most > 0);
+    return woken;
 }
 
 int weft__driver_open(struct weft__driver *driver)

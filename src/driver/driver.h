@@ -56,6 +56,7 @@ struct weft__files;
 /* What wait has fetched: the backend's own form. */
 struct weft__events {
     int count;
+    bool full; /* there may be more */
     uint64_t room[WEFT__EVENTS_MAX * 2];
 };
 

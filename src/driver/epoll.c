@@ -78,6 +78,7 @@ static int epoll_wait_for(struct weft__port *port, struct weft__events *into, ui
     int r = weft__epoll_wait(port->kernel, events, (int)most, timeout_ns);
     weft_assert(r >= 0 || r == -EINTR);
     into->count = r < 0 ? 0 : r;
+    into->full = r == (int)most;
     return into->count;
 }
 

@@ -315,6 +315,7 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, uint32
     bool sleeps = timeout_ns != 0;
 
     into->count = 0;
+    into->full = false;
     /* relaxed: a hint, as above */
     if (has_something(u) || (sleeps && !load_relaxed(&u->event_asked)))
         come_by(port, u, into, most, sleeps);

@@ -64,11 +64,14 @@ static uint64_t answered(struct weft__uring *u, struct weft__uring_slot *us, uin
     return us->left && !weft__uring_asked(us) ? WEFT__URING_FETCHED_FREE : 0;
 }
 
-/* A cancel found its request busy: again, if that has not ended meanwhile. Not found, its last answer is here, or behind this. */
-static void cancel_answered(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which,
-                            int result)
+/* A cancel found its request busy: again, if that has not ended meanwhile. Not found, its last answer is here, or behind this; or it was here before, and the slot may be another's by now. */
+static void cancel_answered(struct weft__port *port, struct weft__uring *u,
+                            const struct weft__ring_done *done)
 {
-    if (result != -EALREADY || !(us->cancelled & which)) return;
+    if (done->result != -EALREADY) return;
+    struct weft__uring_slot *us = weft__uring_slot_of_token(port, done->data);
+    uint32_t which = done->data & WEFT__URING_ALL;
+    if (!(us->cancelled & which)) return;
     us->to_cancel |= (uint8_t)which;
     weft__uring_list_it(u, us);
 }
@@ -96,13 +99,12 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
         put(into, 0, WEFT__URING_FETCHED_EVENT);
         return;
     }
-    struct weft__uring_slot *us = weft__uring_slot_of_token(port, done->data);
-    uint32_t which = done->data & WEFT__URING_ALL;
     if (done->data & WEFT__URING_TOKEN_CANCEL) {
-        cancel_answered(u, us, which, done->result);
+        cancel_answered(port, u, done);
         return;
     }
-    uint64_t what = answered(u, us, which, done);
+    struct weft__uring_slot *us = weft__uring_slot_of_token(port, done->data);
+    uint64_t what = answered(u, us, done->data & WEFT__URING_ALL, done);
     if (what == WEFT__URING_FETCHED_FREE) {
         us->left = false;
         if (us->listed) weft__uring_unlist(u, us);
@@ -110,9 +112,10 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
     if (what) put(into, us->token, what);
 }
 
+/* Of a request, and not of its cancel. */
 static bool is_of_slot(const struct weft__ring_done *done)
 {
-    return done->data < WEFT__URING_TOKEN_CANCEL_ALL;
+    return done->data < WEFT__URING_TOKEN_CANCEL_ALL && !(done->data & WEFT__URING_TOKEN_CANCEL);
 }
 
 /* The lines of all that have an answer, before the first is looked at, step by step as news is told (news.h). */
@@ -149,6 +152,7 @@ uint32_t weft__uring_fetch(struct weft__port *port, struct weft__uring *u,
     if (load_relaxed(&u->flood) && most > WEFT__URING_FLOOD_EVENTS) /* relaxed: a hint */
         most = WEFT__URING_FLOOD_EVENTS;
     uint32_t count = weft__ring_reap(&u->ring, done, most);
+    into->full = count == most;
     warm_answered(port, done, count);
     note_flood(u);
     for (uint32_t i = 0; i < count; i++)

@@ -55,11 +55,12 @@ static inline void weft__warm_task(const struct weft_task *task, const void *wai
 static inline void weft__warm_poll(const struct weft_task *task, const void *waiter)
 {
     const struct weft_site *site = task->site;
-    if (site->frame_bytes > WEFT__FRAME_MAX)
-        weft__warm_page(*(const void *const *)(const void *)(task + 1));
+    const void *place = task + 1;
+    bool boxed = site->frame_bytes > WEFT__FRAME_MAX;
+    if (boxed) weft__warm_page(*(const void *const *)place);
     if (site->kind != WEFT__FIBER) return;
-    if (site->poll == weft__go_poll) {
-        const struct weft__go_frame *frame = (const void *)(task + 1);
+    if (site->poll == weft__go_poll && !boxed) { /* a box would have to be waited for */
+        const struct weft__go_frame *frame = place;
         weft__warm_page(frame->weft__fiber); /* the control block */
         weft__warm_line(frame->weft__fiber, 1);
     }
