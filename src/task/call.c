@@ -170,7 +170,8 @@ static weft_poll poll_on_thread(struct weft__sleeper *s, weft_pollfn *poll, void
     return answer;
 }
 
-static void run_on_thread(weft_pollfn *poll, void *frame)
+/* Apart, as what it needs would lie on the stack of each fiber that waits, and in the cache with it. */
+static __attribute__((noinline)) void run_on_thread(weft_pollfn *poll, void *frame)
 {
     struct weft__sleeper spare;
     struct weft__sleeper *s = sleeper_new(&spare);
@@ -247,7 +248,7 @@ static void report(const struct weft__here *here, const void *caller)
     funlockfile(stderr);
 }
 
-static int refuse(const struct weft__here *here, const void *caller)
+__attribute__((cold, noinline)) static int refuse(const struct weft__here *here, const void *caller)
 {
     if (first_report_of(caller)) report(here, caller);
     weft_dassert(!"a call form inside a stackless poll, or a worker's hook");
@@ -265,7 +266,7 @@ int weft__run_from(weft_pollfn *poll, void *frame, const void *caller)
 {
     const struct weft__here *here = weft__here();
 
-    if (inside_a_poll(here)) return refuse(here, caller);
+    if (__builtin_expect(inside_a_poll(here), 0)) return refuse(here, caller);
     struct weft__fiber *f = here->fiber;
     if (!f) {
         run_on_thread(poll, frame);

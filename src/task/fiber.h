@@ -15,7 +15,7 @@
  *
  * The control block lies at the top of the stack, so that a fiber costs no memory beside it:
  *     lo                                            hi = lo + bytes
- *     | <- grows down ........ | control block | 0 to 7 lines of colour |
+ *     | <- grows down ........ | control block | 0 to 15 lines of colour |
  * The colour follows from the stack's address; without it the tops of all stacks would meet in the
  * same few lines of the cache.
  *

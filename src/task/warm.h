@@ -15,7 +15,7 @@
 #include <weft/fiber.h>
 
 /* Lines below a waiter on a fiber's stack that its poll uses: the calls from the wait to the switch, and those of the try behind it. */
-#define WEFT__WARM_STACK_LINES 7
+#define WEFT__WARM_STACK_LINES 4
 
 static inline void weft__warm_line(const void *at, ptrdiff_t lines)
 {
