@@ -4,7 +4,7 @@
  *
  * Of thousands of connections nothing is in a cache when one has its turn, and telling it is a chain of lines, each of which says where the next one is: slot, waiter, task,
  * fiber. So news is told a group at a time, and before that the lines of the whole group are asked for, step by step (task/warm.h): its slots; then the waiters of
- * all; then their tasks; then what those begin with. With 8,000 connections that is 0.1 us a request of a task, 0.4 of a fiber; with a few it is nothing, and is left.
+ * all; then their tasks; then what those begin with. With 8,000 connections that is 0.2 us of a task's request, 0.5 of a fiber's; of a few it is nothing, and is left.
  *     weft__news_begin(&news, port);
  *     weft__news_add(&news, token, bits);      ...
  *     weft__news_end(&news);

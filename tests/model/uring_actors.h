@@ -225,6 +225,8 @@ static void begin(enum weft__shape shape, uint32_t actor_count, unsigned bytes, 
     model_assert(weft__driver_add(&port, FIRST_FD, &slot) == 0);
     slot->shape = shape;
     port_lends(slot);
+    store_relaxed(&((struct weft__uring *)port.own)->flood, floods); /* relaxed, both: alone */
+    store_relaxed(&weft__uring_more_of(slot)->in_bulk, floods);
 }
 
 /* All requests end, all slots and buffers come back. */
