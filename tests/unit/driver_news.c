@@ -3,49 +3,20 @@
  * News: more of them than a group holds, of slots with and without somebody who waits, of a generation that is gone, twice of one slot; whether the slots' locks are lent to who tells or not.
  */
 #include "driver/news.h"
+#include "ear.h"
+#include "port.h"
 #include "sys/fd.h"
 #include "sys/membarrier.h"
 #include "sys/pipe.h"
 #include "task/here.h"
 #include "test.h"
 
-#include <unistd.h>
-
 enum { SLOTS = 3 * WEFT__NEWS_GROUP + WEFT__NEWS_FEW - 1 };
-
-static void no_stir(struct weft__driver *driver, uint32_t port)
-{
-    (void)driver;
-    (void)port;
-}
-
-static void no_calm(struct weft__driver *driver)
-{
-    (void)driver;
-}
-
-/* A foreign waker that counts. */
-struct bell {
-    struct weft__foreign foreign;
-    unsigned rings;
-};
-
-static void ring(struct weft__foreign *foreign)
-{
-    weft__container_of(foreign, struct bell, foreign)->rings++;
-}
-
-static void keep(struct weft__foreign *foreign)
-{
-    (void)foreign;
-}
-
-static const struct weft__foreign_ops bell_ops = {.wake = ring, .free = keep};
 
 struct reader {
     struct weft__fdslot *slot;
     int other; /* the pipe's writing end */
-    struct bell bell;
+    struct ear ear;
     struct weft__waiter waiter;
 };
 
@@ -60,8 +31,7 @@ static void reader_open(struct weft__port *port, struct reader *reader)
     ASSERT_OK(weft__pipe_open(fds));
     reader->other = fds[1];
     ASSERT_OK(weft__driver_add(port, fds[0], &reader->slot));
-    reader->bell.rings = 0;
-    weft__foreign_init(&reader->bell.foreign, &bell_ops);
+    (void)ear_init(&reader->ear);
     weft__waiter_init(&reader->waiter);
 }
 
@@ -72,9 +42,7 @@ static struct weft__port *port_of(const struct fixture *f)
 
 static void fixture_start(struct fixture *f)
 {
-    ASSERT_OK(weft__driver_new(&weft__driver_epoll, 1, &f->driver));
-    f->driver->stir = no_stir;
-    f->driver->calm = no_calm;
+    f->driver = driver_of(1);
     for (int i = 0; i < SLOTS; i++)
         reader_open(port_of(f), &f->readers[i]);
 }
@@ -85,8 +53,7 @@ static void fixture_end(struct fixture *f)
         weft__driver_close(f->readers[i].slot);
         weft__fd_close(f->readers[i].other);
     }
-    weft__driver_stop(f->driver);
-    weft__driver_let_go(f->driver);
+    driver_end(f->driver);
 }
 
 /* Every third waits for nothing. */
@@ -102,7 +69,7 @@ static void all_wait(struct fixture *f)
         weft__fdslot_clear(r->slot, weft__fdslot_look(r->slot), WEFT__READY_READ);
         if (!waits(i)) continue;
         ASSERT(weft__fdslot_wait(r->slot, WEFT__SIDE_READ, weft__ready_bits(WEFT__SIDE_READ), NULL,
-                                 &r->waiter, weft__waker_of_foreign(&r->bell.foreign)));
+                                 &r->waiter, weft__waker_of_foreign(&r->ear.foreign)));
     }
 }
 
@@ -124,7 +91,7 @@ static void tells_all(struct fixture *f)
     for (int i = 0; i < SLOTS; i++) {
         struct reader *r = &f->readers[i];
         bool told = !is_late(i);
-        ASSERT_EQ(r->bell.rings, told && waits(i) ? 1 : 0);
+        ASSERT_EQ(r->ear.heard, told && waits(i) ? 1 : 0);
         ASSERT_EQ((weft__fdslot_look(r->slot) & WEFT__READY_READ) != 0, told);
         if (waits(i)) ASSERT_EQ(weft__fdslot_has_turn(r->slot, &r->waiter), told);
         if (waits(i) && !told) weft__fdslot_give_up(r->slot, &r->waiter);
@@ -181,9 +148,9 @@ TEST(news_are_told_once)
     weft__news_tell(&news);
     weft__news_tell(&news);
     ASSERT_EQ(weft__fdslot_look(f.readers[0].slot) & WEFT__READY_TICKS, WEFT__READY_TICK);
-    ASSERT_EQ(f.readers[0].bell.rings, 0); /* that is done when they end */
+    ASSERT_EQ(f.readers[0].ear.heard, 0); /* that is done when they end */
     (void)weft__news_end(&news);
-    ASSERT_EQ(f.readers[0].bell.rings, 1);
+    ASSERT_EQ(f.readers[0].ear.heard, 1);
     ASSERT(weft__fdslot_has_turn(f.readers[0].slot, &f.readers[0].waiter));
     for (int i = 1; i < SLOTS; i++)
         if (waits(i)) weft__fdslot_give_up(f.readers[i].slot, &f.readers[i].waiter);

@@ -3,6 +3,8 @@
  * The slot by itself: its word, its users, its waiters; and slots of a port, which never move and are used again.
  */
 #include "driver/driver.h"
+#include "ear.h"
+#include "port.h"
 #include "sys/fd.h"
 #include "sys/membarrier.h"
 #include "sys/pipe.h"
@@ -14,48 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static void no_stir(struct weft__driver *driver, uint32_t port)
-{
-    (void)driver;
-    (void)port;
-}
-
-static void no_calm(struct weft__driver *driver)
-{
-    (void)driver;
-}
-
-static struct weft__driver *driver_of(uint32_t ports)
-{
-    struct weft__driver *driver;
-    ASSERT_OK(weft__driver_new(&weft__driver_epoll, ports, &driver));
-    driver->stir = no_stir;
-    driver->calm = no_calm;
-    return driver;
-}
-
 static uint64_t word_of(const struct weft__fdslot *slot)
 {
     return load_relaxed(&slot->word);
 }
-
-/* A foreign waker that counts. */
-struct bell {
-    struct weft__foreign foreign;
-    unsigned rings;
-};
-
-static void ring(struct weft__foreign *foreign)
-{
-    weft__container_of(foreign, struct bell, foreign)->rings++;
-}
-
-static void keep(struct weft__foreign *foreign)
-{
-    (void)foreign;
-}
-
-static const struct weft__foreign_ops bell_ops = {.wake = ring, .free = keep};
 
 static void tell(struct weft__fdslot *slot, uint32_t generation, uint64_t bits)
 {
@@ -84,8 +48,7 @@ static void fixture_end(struct fixture *f)
 {
     weft__driver_close(f->slot);
     weft__fd_close(f->other);
-    weft__driver_stop(f->driver);
-    weft__driver_let_go(f->driver);
+    driver_end(f->driver);
 }
 
 TEST(slot_begins_ready_for_everything)
@@ -124,23 +87,22 @@ TEST(slot_tick_wraps)
 TEST(slot_wakes_who_waits_for_that_side)
 {
     struct fixture f = fixture_start();
-    struct bell bell = {.rings = 0};
+    struct ear ear;
     struct weft__waiter waiter;
-    weft__foreign_init(&bell.foreign, &bell_ops);
     weft__waiter_init(&waiter);
-    struct weft_waker waker = weft__waker_of_foreign(&bell.foreign);
+    struct weft_waker waker = ear_init(&ear);
     uint64_t bits = weft__ready_bits(WEFT__SIDE_READ);
     ASSERT(
         !weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker)); /* it is ready */
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ);
     ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
     tell(f.slot, 0, WEFT__READY_WRITE);
-    ASSERT_EQ(bell.rings, 0);
+    ASSERT_EQ(ear.heard, 0);
     ASSERT(!weft__fdslot_has_turn(f.slot, &waiter));
     tell(f.slot, 7, WEFT__READY_READ); /* of another generation */
-    ASSERT_EQ(bell.rings, 0);
+    ASSERT_EQ(ear.heard, 0);
     tell(f.slot, 0, WEFT__READY_READ_END);
-    ASSERT_EQ(bell.rings, 1);
+    ASSERT_EQ(ear.heard, 1);
     ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     weft__waiter_check_out(&waiter);
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), bits);
@@ -148,7 +110,7 @@ TEST(slot_wakes_who_waits_for_that_side)
     weft__fdslot_give_up(f.slot, &waiter);
     weft__waiter_check_out(&waiter);
     tell(f.slot, 0, WEFT__READY_READ);
-    ASSERT_EQ(bell.rings, 1);
+    ASSERT_EQ(ear.heard, 1);
     fixture_end(&f);
 }
 
@@ -158,17 +120,16 @@ TEST(slot_tells_of_the_end_beside_data)
     static const uint64_t fresh[] = {WEFT__READY_READ_END, WEFT__READY_URGENT};
     for (int i = 0; i < 2; i++) {
         struct fixture f = fixture_start(); /* ready to be read already */
-        struct bell bell = {.rings = 0};
-        weft__foreign_init(&bell.foreign, &bell_ops);
-        struct weft_waker waker = weft__waker_of_foreign(&bell.foreign);
+        struct ear ear;
+        struct weft_waker waker = ear_init(&ear);
         struct weft__waiter waiter;
         uint64_t bits = WEFT__READY_READ_END | WEFT__READY_URGENT;
         weft__waiter_init(&waiter);
         ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
         tell(f.slot, 0, WEFT__READY_READ);
-        ASSERT_EQ(bell.rings, 0); /* that was so before */
+        ASSERT_EQ(ear.heard, 0); /* that was so before */
         tell(f.slot, 0, fresh[i]);
-        ASSERT_EQ(bell.rings, 1);
+        ASSERT_EQ(ear.heard, 1);
         ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
         fixture_end(&f);
     }
@@ -185,10 +146,9 @@ TEST(slot_is_lent_and_taken_back)
 {
     if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
     struct fixture f = fixture_start();
-    struct bell bell = {.rings = 0};
+    struct ear ear;
     struct weft__waiter waiter;
     pthread_t thread;
-    weft__foreign_init(&bell.foreign, &bell_ops);
     uint8_t bits = f.slot->list.lock.bits;
     uint64_t reads = weft__ready_bits(WEFT__SIDE_READ);
 
@@ -199,13 +159,13 @@ TEST(slot_is_lent_and_taken_back)
     }
     ASSERT(weft__bias_is_given(&f.slot->list.lock));
     ASSERT_EQ(weft__fdslot_begin(f.slot, WEFT__USE_READER, WEFT__SIDE_READ, reads, &waiter,
-                                 weft__waker_of_foreign(&bell.foreign)), 1);
+                                 ear_init(&ear)), 1);
     ASSERT_EQ(load_relaxed(&f.slot->users), WEFT__USE_READER); /* relaxed: our own */
     ASSERT_OK(pthread_create(&thread, NULL, event_comes, f.slot));
     ASSERT_OK(pthread_join(thread, NULL));
     ASSERT(!weft__bias_is_given(&f.slot->list.lock));
     ASSERT_EQ(f.slot->list.lock.bits, bits + 1);
-    ASSERT_EQ(bell.rings, 1);
+    ASSERT_EQ(ear.heard, 1);
     ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     ASSERT(!weft__fdslot_finish(f.slot, WEFT__USE_READER, 0, 0));
     weft__bias_number_free(weft__here()->number);
@@ -314,8 +274,7 @@ TEST(port_slots_never_move)
     ASSERT_NULL(weft__port_slot(port, UINT32_MAX - 100));
     for (uint32_t i = 0; i < COUNT; i++)
         weft__driver_close(slots[i]);
-    weft__driver_stop(driver);
-    weft__driver_let_go(driver);
+    driver_end(driver);
 }
 
 /* Events find their slots, by way of the kernel; the port's own event is passed on by who drives another's port. */

@@ -4,6 +4,7 @@
  */
 #include "sync/kin.h"
 
+#include "ear.h"
 #include "task/orphan.h"
 #include "test.h"
 
@@ -31,31 +32,6 @@ static void child_init(struct child *c, struct weft__kin *kin)
 static int why_of(struct child *c)
 {
     return weft__state_why(weft__state_look(&c->task));
-}
-
-/* A foreign waker that counts. */
-struct ear {
-    struct weft__foreign foreign;
-    unsigned heard;
-};
-
-static void ear_hears(struct weft__foreign *foreign)
-{
-    weft__container_of(foreign, struct ear, foreign)->heard++;
-}
-
-static void ear_free(struct weft__foreign *foreign)
-{
-    (void)foreign;
-}
-
-static const struct weft__foreign_ops ear_ops = {.wake = ear_hears, .free = ear_free};
-
-static struct weft_waker ear_init(struct ear *ear)
-{
-    ear->heard = 0;
-    weft__foreign_init(&ear->foreign, &ear_ops);
-    return weft__waker_of_foreign(&ear->foreign);
 }
 
 TEST(kin_finds_the_tail_behind_the_frame)
