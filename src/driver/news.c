@@ -8,11 +8,17 @@
 
 /* ---- the steps before ---- */
 
+static bool is_to_read(const struct weft__news *news, uint32_t i)
+{
+    return news->of[i].bits & weft__ready_bits(WEFT__SIDE_READ);
+}
+
+/* Who waits to write is on the second line, which others do not need. */
 static void warm_slots(const struct weft__news *news)
 {
     for (uint32_t i = 0; i < news->count; i++) {
         weft__warm_line(news->of[i].slot, 0);
-        weft__warm_line(news->of[i].slot, 1);
+        if (!is_to_read(news, i)) weft__warm_line(news->of[i].slot, 1);
     }
 }
 
@@ -42,10 +48,9 @@ static inline __attribute__((always_inline)) void of_waiters(const struct weft__
     uint8_t me = weft__waitlist_me();
     for (uint32_t i = 0; i < news->count; i++) {
         struct weft__fdslot *slot = news->of[i].slot;
-        bool reads = news->of[i].bits & weft__ready_bits(WEFT__SIDE_READ);
         if (!weft__waitlist_try_loan(&slot->list, me)) continue;
         const struct weft__link *queue =
-            weft__fdslot_queue(slot, reads ? WEFT__SIDE_READ : WEFT__SIDE_WRITE);
+            weft__fdslot_queue(slot, is_to_read(news, i) ? WEFT__SIDE_READ : WEFT__SIDE_WRITE);
         if (!weft__list_empty(queue))
             look(&slot->list, weft__container_of(queue->next, struct weft__waiter, link));
         weft__waitlist_drop(&slot->list, me, WEFT__BY_LOAN);

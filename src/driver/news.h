@@ -17,7 +17,7 @@
 
 #include "driver/driver.h"
 
-/* Told together. Doubled: 1 KiB of stack, and the first lines of a group are on their way out when the last ones come. */
+/* Told together. Doubled: 256 bytes more of stack, and the first lines of a group are on their way out when the last ones come. */
 #define WEFT__NEWS_GROUP 16
 
 /* Fewer than so many come one after the other: there is nothing to be asked for side by side. */
