@@ -204,6 +204,20 @@
  * a request more; doubled: as above. */
 #define WEFT__URING_FLOOD_EVENTS 64
 
+/* More answers than these at once are a flood: as many as there are buffers. Doubled: twice as many connections are fetched ahead, with buffers for half of them; halved: 1,000 connections go by calls, 2 % dearer.
+ * Debug builds have theirs sooner, so that their tests are about it. */
+#ifndef WEFT__URING_FLOOD
+#if defined(WEFT_DEBUG)
+#define WEFT__URING_FLOOD 16
+#else
+#define WEFT__URING_FLOOD WEFT__URING_BUFFERS
+#endif
+#endif
+
+/* Such a flood is over when so often in a row there was little. Doubled: connections of a load that has gone cost a call more a turn for longer; halved: a load that comes by waves makes each ask
+ * anew in each. */
+#define WEFT__URING_FLOOD_LOOKS 64
+
 /* Events that it brings though the ring is full, each of which may then push an older task out of it. Doubled: where tasks that yield fill the ring, half of them
  * spill twice as often; halved: those that wait for an fd there wait twice as long. */
 #define WEFT__EVENTS_LEAST 16

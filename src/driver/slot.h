@@ -103,6 +103,7 @@ struct weft__fdslot {
     uint32_t index;          /* constant: in the port */
     enum weft__shape shape;  /* the owner's, written before its first operation */
     uint32_t next_free;      /* while it is free: the next one, + 1  [port's lock] */
+    _Atomic bool direct;     /* relaxed: just now it is read and written by calls alone, and events come by themselves. The backend's, under its own lock; when that ends both sides are made ready behind it */
 };
 
 _Static_assert(sizeof(struct weft__fdslot) == (size_t)2 * WEFT__CACHE_LINE, "a descriptor costs two lines");

@@ -88,6 +88,7 @@ static int open_all(struct weft__port *port, struct weft__uring *u)
     r = weft__ringbuf_open(&u->buffers, &u->ring, WEFT__URING_BUFFERS, WEFT__URING_BUFFER_BYTES);
     store_relaxed(&u->no_fetch_stream, r < 0); /* relaxed: not shared yet */
     u->places = weft__uring_places(port, &u->ring);
+    weft__uring_flood_open(port, u);
     port->kernel = u->ring.fd;
     return 0;
 }
@@ -168,6 +169,7 @@ static void uring_close(struct weft__port *port)
     weft__ringbuf_stop(&u->buffers, &u->ring);
     if (u->places > 0) weft__ring_table_close(&u->ring);
     weft__ring_close(&u->ring);
+    weft__uring_flood_close(u);
     weft__uring_unlock(u);
     weft__fd_close(port->event);
     port->event = -1;
@@ -220,13 +222,15 @@ static int may_watch(struct weft__uring *u, int fd)
     return *watched_word(u, fd) & watched_bit(fd) ? -EEXIST : 0;
 }
 
-static int make_more(struct weft__fdslot *slot)
+static int make_more(struct weft__uring *u, struct weft__fdslot *slot)
 {
     if (!slot->more)
         slot->more = weft__alloc_aligned(sizeof(struct weft__uring_slot), WEFT__CACHE_LINE);
     if (!slot->more) return -ENOMEM;
+    weft__uring_lock(u); /* the epoll may still tell of a slot that was closed */
     *weft__uring_more_of(slot) =
         (struct weft__uring_slot){.slot = slot, .token = weft__fdslot_token(slot)};
+    weft__uring_unlock(u);
     return 0;
 }
 
@@ -234,7 +238,7 @@ static int uring_add(struct weft__port *port, struct weft__fdslot *slot)
 {
     struct weft__uring *u = uring_of(port);
     int r = may_watch(u, slot->fd);
-    if (r == 0) r = make_more(slot);
+    if (r == 0) r = make_more(u, slot);
     if (r == 0) *watched_word(u, slot->fd) |= watched_bit(slot->fd);
     return r;
 }
@@ -258,7 +262,9 @@ static void uring_del(struct weft__port *port, struct weft__fdslot *slot)
 static void uring_lose(struct weft__port *port)
 {
     struct weft__uring *u = uring_of(port);
-    if (u) weft__ring_close(&u->ring);
+    if (!u) return;
+    weft__ring_close(&u->ring);
+    weft__uring_flood_close(u);
 }
 
 static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
@@ -268,7 +274,8 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 
     weft__uring_lock(u);
     us->closed = true;
-    weft__uring_drop(u, us); /* of a port that was down before it was closed */
+    weft__uring_drop(u, us); /* both of a port that was down before it was closed */
+    weft__uring_unwatch(u, us);
     bool gone = !weft__uring_asked(us);
     if (gone && us->listed) weft__uring_unlist(u, us);
     us->left = !gone;
@@ -278,14 +285,24 @@ static bool uring_let_go(struct weft__port *port, struct weft__fdslot *slot)
 
 /* ---- wait, deliver ---- */
 
+/* What both have: half of it is the epoll's. */
+static void fetch(struct weft__port *port, struct weft__uring *u, struct weft__events *into, uint32_t most)
+{
+    (void)weft__uring_fetch(port, u, into, weft__uring_must_look(u) ? most - most / 2 : most);
+    weft__uring_look(port, u, into, most);
+}
+
 static void come_by(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
                     uint32_t most, bool sleeps)
 {
     weft__uring_lock(u);
     weft__uring_flush(port, u, sleeps);
-    bool watched = load_relaxed(&u->event_asked); /* relaxed, both: under the lock */
-    (void)weft__uring_fetch(port, u, into, most);
+    bool watched = load_relaxed(&u->event_asked); /* relaxed, all: under the lock */
+    bool guarded = load_relaxed(&u->epoll_asked);
+    fetch(port, u, into, most);
     bool unwatched = watched && !load_relaxed(&u->event_asked);
+    if (guarded && !load_relaxed(&u->epoll_asked) && !weft__uring_at_home(port, u))
+        (void)weft__event_signal(port->event); /* its worker asks again, before it sleeps */
     /* Who holds enough is stopped before more comes. And the event's request may have ended while
      * its worker, who saw it there, is about to sleep upon it: asked for again, by whoever is here,
      * it answers at once if there was a signal. */
@@ -295,16 +312,21 @@ static void come_by(struct weft__port *port, struct weft__uring *u, struct weft_
 
 static bool has_something(const struct weft__uring *u)
 {
-    return load_relaxed(&u->pending) ||
-           weft__ring_due(
-               &u->ring); /* relaxed: a hint; who wants something is at home, or has flushed */
+    /* relaxed: a hint; who wants something is at home, or has flushed */
+    return load_relaxed(&u->pending) || weft__ring_due(&u->ring) || weft__uring_must_look(u);
+}
+
+/* Would something come that nobody in the ring heard of? */
+static bool is_unguarded(const struct weft__uring *u)
+{
+    /* relaxed, all: written by this thread, under the lock, or by one that has just seen to it */
+    return !load_relaxed(&u->event_asked) || (load_relaxed(&u->in_epoll) > 0 && !load_relaxed(&u->epoll_asked));
 }
 
 /* What the kernel would not take is tried again soon. */
 static int64_t sleep_for(const struct weft__uring *u, int64_t timeout_ns)
 {
-    /* relaxed, both: written by this thread, under the lock, or by one that has just seen to it */
-    bool all = !load_relaxed(&u->pending) && load_relaxed(&u->event_asked);
+    bool all = !load_relaxed(&u->pending) && !is_unguarded(u); /* relaxed: as there */
     return all || timeout_ns < WEFT__URING_AGAIN_NS ? timeout_ns : WEFT__URING_AGAIN_NS;
 }
 
@@ -317,9 +339,10 @@ static int uring_wait(struct weft__port *port, struct weft__events *into, uint32
     into->count = 0;
     into->full = false;
     /* relaxed: a hint, as above */
-    if (has_something(u) || (sleeps && !load_relaxed(&u->event_asked)))
-        come_by(port, u, into, most, sleeps);
+    if (has_something(u)) come_by(port, u, into, most, false);
     if (into->count > 0 || !sleeps) return into->count;
+    if (is_unguarded(u)) come_by(port, u, into, most, true);
+    if (into->count > 0) return into->count;
     int r = weft__ring_wait(&u->ring, sleep_for(u, timeout_ns));
     /* -EBADR: the kernel had an answer more than places, and no memory to keep it by. What it carried is gone, be it bytes that were taken from a socket, a
      * connection, or the last word of a request that now counts as there for ever: a stream would go on with a hole in it. So this ends the process, as a heap
@@ -352,7 +375,8 @@ static bool uring_has(struct weft__port *port)
 {
     if (!load_acquire(&port->open)) return false; /* [port-open] with open_port */
     const struct weft__uring *u = uring_of(port);
-    return load_relaxed(&u->pending) || weft__ring_has(&u->ring); /* relaxed: a hint */
+    if (load_relaxed(&u->pending) || weft__ring_has(&u->ring)) return true; /* relaxed: a hint */
+    return weft__uring_must_look(u) && weft__fd_ready(u->epoll, WEFT__FD_IN) > 0;
 }
 
 static bool uring_behind(const struct weft__port *port)
@@ -384,7 +408,9 @@ static uint32_t wants(const struct weft__uring *u, const struct weft__uring_slot
 {
     if (side == WEFT__SIDE_WRITE) return WEFT__URING_POLL_WRITE;
     if (bits & WEFT__READY_URGENT) return WEFT__URING_POLL_READ;
-    if (weft__uring_asked(us) & WEFT__URING_FETCH) return WEFT__URING_FETCH;
+    uint32_t there = weft__uring_asked(us) & (WEFT__URING_FETCH | WEFT__URING_EPOLL); /* one of them at most */
+    if (there) return there;
+    if (weft__uring_may_watch(u, us)) return WEFT__URING_EPOLL;
     return may_fetch(u, us) ? WEFT__URING_FETCH : WEFT__URING_POLL_READ;
 }
 
@@ -394,6 +420,7 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
     struct weft__uring *u = uring_of(port);
     struct weft__uring_slot *us = weft__uring_more_of(slot);
 
+    if (load_relaxed(&slot->direct)) return; /* relaxed: see there */
     if (side == WEFT__SIDE_WRITE && weft__uring_is_sending(us))
         return; /* its answer makes the side ready, or has */
     if (weft__uring_asked(us) & wants(u, us, side, bits))
@@ -403,8 +430,10 @@ static void uring_arm(struct weft__fdslot *slot, enum weft__side side, uint64_t 
     if (!us->closed && !u->down && !(weft__uring_asked(us) & which)) {
         if (which == WEFT__URING_FETCH)
             weft__uring_stop(u, us, WEFT__URING_POLL_READ); /* it would report the same again */
-        weft__uring_ask(u, us, which);
-        weft__uring_hand_in(port, u);
+        if (which == WEFT__URING_EPOLL && !weft__uring_watch(u, us)) which = WEFT__URING_POLL_READ;
+        if (!(weft__uring_asked(us) & which)) weft__uring_ask(u, us, which);
+        bool unheard = which == WEFT__URING_EPOLL && !load_relaxed(&u->epoll_asked); /* relaxed: under the lock */
+        if (us->listed || unheard) weft__uring_hand_in(port, u);
     }
     weft__uring_unlock(u);
 }

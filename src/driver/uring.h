@@ -23,8 +23,8 @@
  * BOUND  A FETCH of a stream ends by itself when it has brought WEFT__URING_UNREAD bytes; by a kernel before 6.17, which does not know how, it is stopped when the slot holds
  * so many, as that of a listener is at WEFT__URING_UNACCEPTED connections: what comes before the stop takes effect is kept, too. Emptied, it is asked for anew by whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
  * FLOOD  What is fetched ahead of thousands of sockets at once has left the caches when its task runs, and the socket with it, which its send needs again. So while there are more answers
- * than buffers, a stream that has found no buffer is polled, and read by a call when its task is there: with 8,000 connections 0.6 us of a request of 7. When the flood is over, its next read
- * of little makes it fetch again.
+ * than buffers, a stream whose request ends is not fetched ahead any more, nor polled in the ring, but watched by an epoll of the port's (uring_flood.c), and read and written by calls when its task is there. When the
+ * flood is over it is tried with its next event, and a read of little makes it fetch again.
  * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.
  * WHO SUBMITS  The kernel hands a request's answers to the thread that submitted it: asleep elsewhere it is disturbed for each, stuck it holds them up. So the worker whose port it is
@@ -54,16 +54,17 @@ enum {
     WEFT__URING_SEND = 8,
     WEFT__URING_PLACE = 32, /* 16: of tokens */
     WEFT__URING_UNPLACE = 64,
-    WEFT__URING_STOPPABLE = 15,
-    WEFT__URING_ALL = WEFT__URING_STOPPABLE | WEFT__URING_PLACE | WEFT__URING_UNPLACE,
+    WEFT__URING_EPOLL = 128, /* no request: in the port's epoll */
+    WEFT__URING_STOPPABLE = 15 | WEFT__URING_EPOLL,
+    WEFT__URING_ALL = 15 | WEFT__URING_PLACE | WEFT__URING_UNPLACE, /* in tokens */
 };
 
-/* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. */
+/* Behind the slot: slot->more. All under the ring's lock, unless it says otherwise. What every request needs is on its first line. */
 struct weft__uring_slot {
     struct weft__fdslot *slot;
     uint64_t token; /* slot and generation, from its opening on */
     _Atomic uint8_t
-        asked; /* not in NONE. Written under the lock [uring-asked]; elsewhere a hint: the last answer clears it before it makes the side ready */
+        asked; /* not in NONE. Written under the lock [uring-asked]; elsewhere a hint: what ends it, as the last answer does, clears it before the side is made ready */
     uint8_t to_submit; /* in ASKED */
     uint8_t to_cancel;
     uint8_t cancelled; /* to_cancel, or the cancel is on its way */
@@ -72,30 +73,33 @@ struct weft__uring_slot {
     bool closed;
     bool left;             /* nobody but the kernel has it */
     bool placed;           /* it is in the ring's table */
-    uint8_t sends;         /* so many were handed in: counted up to WEFT__URING_PLACE_AFTER */
+    bool has_sent;         /* the answer of SEND is here */
     _Atomic bool by_calls; /* relaxed: FETCH is not asked for any more; for good */
     _Atomic bool in_bulk;  /* relaxed: the last read brought much; a hint */
+    _Atomic bool sending; /* SEND was asked for, and its answer is not taken: relaxed, the writer's own */
+    _Atomic bool heard;   /* something was read since the last one: relaxed, a hint */
+    _Atomic bool
+        holds; /* something that FETCH has brought; elsewhere a hint for whoever takes: he may be early, and is woken */
+    uint8_t sends; /* so many were handed in: counted up to WEFT__URING_PLACE_AFTER */
     struct weft__uring_slot *next;
 
     /* -- what FETCH has brought -- */
-    _Atomic bool
-        holds; /* something of it; elsewhere a hint for whoever takes: he may be early, and is woken */
-    int error;            /* behind the data */
     uint32_t first, last; /* buffers, chained in the port's `chain`; of `count` */
     uint32_t count;
     uint32_t offset; /* in the first: so much is taken */
-    size_t unread;   /* bytes */
-    int *fds;        /* connections: a ring of `fds_room`, from fds_first on */
+    uint32_t unread; /* bytes */
+    int error;       /* behind the data */
+
+    int *fds; /* connections: a ring of `fds_room`, from fds_first on */
     uint32_t fds_first, fds_count, fds_room;
 
     /* -- SEND -- */
-    _Atomic bool sending; /* one was asked for, and its answer is not taken: relaxed, the writer's own */
-    _Atomic bool heard;   /* something was read since the last one: relaxed, a hint */
-    bool has_sent;        /* its answer is here */
-    int32_t sent;         /* which */
+    int32_t sent; /* which answer */
     uint32_t send_bytes;
     const void *send_from;
 };
+
+_Static_assert(offsetof(struct weft__uring_slot, fds) == WEFT__CACHE_LINE, "the first line is full");
 
 /* Behind the port: port->own. */
 struct weft__uring {
@@ -114,6 +118,11 @@ struct weft__uring {
     _Atomic bool no_fetch_listener; /* likewise */
     _Atomic bool
         event_asked; /* the request that watches the port's event is in the kernel; elsewhere a hint */
+    int epoll; /* of floods; -1: none. Constant while the port is open */
+    _Atomic bool no_watch; /* relaxed: a hint: there is none, or it takes no more for now */
+    _Atomic uint32_t in_epoll; /* slots; elsewhere a hint, as the next */
+    _Atomic bool epoll_asked; /* the request that watches it is in the kernel */
+    uint32_t calm_looks; /* so often in a row a flood has not been seen to go on */
     uint32_t in_kernel; /* requests */
     uint32_t places;    /* of its table; 0: the kernel has given none */
     uint64_t *watched;  /* fds, a bit each */
@@ -143,6 +152,8 @@ static inline void weft__uring_unlock(struct weft__uring *u)
 #define WEFT__URING_TOKEN_CANCEL     UINT64_C(0x10)
 #define WEFT__URING_TOKEN_EVENT      UINT64_MAX
 #define WEFT__URING_TOKEN_CANCEL_ALL (UINT64_MAX - 1)
+#define WEFT__URING_TOKEN_EPOLL      (UINT64_MAX - 2)
+#define WEFT__URING_TOKEN_OWN        WEFT__URING_TOKEN_EPOLL /* from here on: of no slot */
 
 static inline struct weft__uring_slot *weft__uring_more_of(const struct weft__fdslot *slot)
 {
@@ -179,6 +190,9 @@ void weft__uring_flush(struct weft__port *port, struct weft__uring *u, bool slee
 /* A slot has asked for something: whoever is at home submits it. */
 void weft__uring_hand_in(struct weft__port *port, struct weft__uring *u);
 
+/* Is this the port's worker? */
+bool weft__uring_at_home(const struct weft__port *port, const struct weft__uring *u);
+
 /* This slot's alone, at once. */
 void weft__uring_submit_now(struct weft__port *port, struct weft__uring *u,
                             struct weft__uring_slot *us);
@@ -194,6 +208,43 @@ struct weft__uring_slot *weft__uring_slot_of_token(struct weft__port *port, uint
 /* Up to `most` answers. Returns how many there were; what they say of slots goes into `into`. */
 uint32_t weft__uring_fetch(struct weft__port *port, struct weft__uring *u,
                            struct weft__events *into, uint32_t most);
+
+static inline void weft__uring_put(struct weft__events *into, uint64_t token, uint64_t what)
+{
+    into->room[2 * into->count] = token;
+    into->room[2 * into->count + 1] = what;
+    into->count++;
+}
+
+/* ---- floods (uring_flood.c). Holds: the ring's lock ---- */
+
+void weft__uring_flood_open(struct weft__port *port, struct weft__uring *u);
+void weft__uring_flood_close(struct weft__uring *u);
+
+/* Answers were fetched: is there a flood? */
+void weft__uring_note_flood(struct weft__uring *u);
+
+/* Is it to be? Without the lock it is a hint. */
+static inline bool weft__uring_may_watch(const struct weft__uring *u, const struct weft__uring_slot *us)
+{
+    /* relaxed, both: hints */
+    return load_relaxed(&u->flood) && !load_relaxed(&u->no_watch) && us->slot->shape == WEFT__SHAPE_STREAM;
+}
+
+/* The slot is in the epoll. False: it could not be, or cannot be now. */
+bool weft__uring_watch(struct weft__uring *u, struct weft__uring_slot *us);
+void weft__uring_unwatch(struct weft__uring *u, struct weft__uring_slot *us);
+
+/* What it has for slots, beside what is there, up to `most` in all. */
+void weft__uring_look(struct weft__port *port, struct weft__uring *u, struct weft__events *into,
+                      uint32_t most);
+
+/* Without the lock it is a hint. */
+static inline bool weft__uring_must_look(const struct weft__uring *u)
+{
+    /* relaxed, all: see there */
+    return load_relaxed(&u->in_epoll) > 0 && (load_relaxed(&u->flood) || !load_relaxed(&u->epoll_asked));
+}
 
 /* ---- sends (uring_send.c). Without the lock ---- */
 

@@ -78,13 +78,6 @@ static void cancel_answered(struct weft__port *port, struct weft__uring *u,
 
 /* ---- fetching ---- */
 
-static void put(struct weft__events *into, uint64_t token, uint64_t what)
-{
-    into->room[2 * into->count] = token;
-    into->room[2 * into->count + 1] = what;
-    into->count++;
-}
-
 static void fetch_one(struct weft__port *port, struct weft__uring *u,
                       const struct weft__ring_done *done, struct weft__events *into)
 {
@@ -96,7 +89,12 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
                 false); /* who sleeps next asks anew, and is told at once if there was a signal  (relaxed: a hint) */
             u->in_kernel--;
         }
-        put(into, 0, WEFT__URING_FETCHED_EVENT);
+        weft__uring_put(into, 0, WEFT__URING_FETCHED_EVENT);
+        return;
+    }
+    if (done->data == WEFT__URING_TOKEN_EPOLL) {
+        store_relaxed(&u->epoll_asked, false); /* relaxed: under the lock */
+        u->in_kernel--;
         return;
     }
     if (done->data & WEFT__URING_TOKEN_CANCEL) {
@@ -109,13 +107,13 @@ static void fetch_one(struct weft__port *port, struct weft__uring *u,
         us->left = false;
         if (us->listed) weft__uring_unlist(u, us);
     }
-    if (what) put(into, us->token, what);
+    if (what) weft__uring_put(into, us->token, what);
 }
 
 /* Of a request, and not of its cancel. */
 static bool is_of_slot(const struct weft__ring_done *done)
 {
-    return done->data < WEFT__URING_TOKEN_CANCEL_ALL && !(done->data & WEFT__URING_TOKEN_CANCEL);
+    return done->data < WEFT__URING_TOKEN_OWN && !(done->data & WEFT__URING_TOKEN_CANCEL);
 }
 
 /* The lines of all that have an answer, before the first is looked at, step by step as news is told (news.h). */
@@ -136,15 +134,6 @@ static void warm_answered(struct weft__port *port, const struct weft__ring_done 
     }
 }
 
-/* It begins with as many answers as there are buffers, and ends with a quarter of that. */
-static void note_flood(struct weft__uring *u)
-{
-    bool before = load_relaxed(&u->flood); /* relaxed, both: a hint */
-    uint32_t most = before ? WEFT__URING_BUFFERS / 4 : WEFT__URING_BUFFERS;
-    bool now = weft__ring_left(&u->ring) > most;
-    if (now != before) store_relaxed(&u->flood, now);
-}
-
 uint32_t weft__uring_fetch(struct weft__port *port, struct weft__uring *u,
                            struct weft__events *into, uint32_t most)
 {
@@ -154,7 +143,7 @@ uint32_t weft__uring_fetch(struct weft__port *port, struct weft__uring *u,
     uint32_t count = weft__ring_reap(&u->ring, done, most);
     into->full = count == most;
     warm_answered(port, done, count);
-    note_flood(u);
+    weft__uring_note_flood(u);
     for (uint32_t i = 0; i < count; i++)
         fetch_one(port, u, &done[i], into);
     return count;

@@ -62,6 +62,7 @@ void weft__uring_unask(struct weft__uring_slot *us, uint32_t which)
 
 void weft__uring_stop(struct weft__uring *u, struct weft__uring_slot *us, uint32_t which)
 {
+    if (which & WEFT__URING_EPOLL) weft__uring_unwatch(u, us);
     weft__uring_unask(us, which);
     uint32_t late = weft__uring_asked(us) & which & (uint32_t)~us->cancelled;
     if (!late) return;
@@ -175,6 +176,15 @@ static void write_event(struct weft__uring *u, struct io_uring_sqe *sqe, int eve
     u->in_kernel++;
 }
 
+/* It answers once: as long as there is work, whoever comes by looks, and nothing comes of it on the way out of each call. */
+static void write_epoll(struct weft__uring *u, struct io_uring_sqe *sqe)
+{
+    write_poll(sqe, u->epoll, EPOLLIN, WEFT__URING_TOKEN_EPOLL);
+    sqe->len = 0;
+    store_relaxed(&u->epoll_asked, true); /* relaxed: under the lock */
+    u->in_kernel++;
+}
+
 /* Lowest first: a request is there before its cancel. False: the queue is full. */
 static bool submit_slot(struct weft__uring *u, struct weft__uring_slot *us)
 {
@@ -215,6 +225,10 @@ static void take_back(struct weft__port *port, struct weft__uring *u)
             store_relaxed(&u->event_asked, false); /* relaxed: under the lock */
             continue;
         }
+        if (sqe->user_data == WEFT__URING_TOKEN_EPOLL) {
+            store_relaxed(&u->epoll_asked, false); /* likewise */
+            continue;
+        }
         struct weft__uring_slot *us = weft__uring_slot_of_token(port, sqe->user_data);
         uint8_t which = sqe->user_data & WEFT__URING_ALL;
         if (sqe->user_data & WEFT__URING_TOKEN_CANCEL)
@@ -225,13 +239,25 @@ static void take_back(struct weft__port *port, struct weft__uring *u)
     }
 }
 
+static bool wants_event(const struct weft__uring *u, bool sleeps)
+{
+    return sleeps && !load_relaxed(&u->event_asked); /* relaxed: under the lock */
+}
+
+/* By the port's worker alone: the kernel hands its answer to the thread that asked. */
+static bool wants_epoll(const struct weft__port *port, const struct weft__uring *u, bool sleeps)
+{
+    /* relaxed, all: under the lock */
+    if (load_relaxed(&u->in_epoll) == 0 || load_relaxed(&u->epoll_asked)) return false;
+    return (sleeps || !load_relaxed(&u->flood)) && weft__uring_at_home(port, u);
+}
+
 /* As many as have room. */
 static void write_wanted(struct weft__port *port, struct weft__uring *u, bool sleeps)
 {
-    if (sleeps && !load_relaxed(&u->event_asked)) {
-        struct io_uring_sqe *sqe = weft__ring_sqe(&u->ring);
-        if (sqe) write_event(u, sqe, port->event);
-    }
+    struct io_uring_sqe *sqe;
+    if (wants_event(u, sleeps) && (sqe = weft__ring_sqe(&u->ring))) write_event(u, sqe, port->event);
+    if (wants_epoll(port, u, sleeps) && (sqe = weft__ring_sqe(&u->ring))) write_epoll(u, sqe);
     while (u->first) {
         struct weft__uring_slot *us = weft__uring_unlist_first(u);
         if (submit_slot(u, us)) continue;
@@ -245,7 +271,7 @@ static void write_wanted(struct weft__port *port, struct weft__uring *u, bool sl
 void weft__uring_flush(struct weft__port *port, struct weft__uring *u, bool sleeps)
 {
     bool taken = true;
-    while (taken && (u->first || (sleeps && !load_relaxed(&u->event_asked)))) {
+    while (taken && (u->first || wants_event(u, sleeps) || wants_epoll(port, u, sleeps))) {
         write_wanted(port, u, sleeps);
         (void)weft__ring_submit(&u->ring);
         taken = weft__ring_unsubmitted(&u->ring) == 0;
@@ -259,6 +285,11 @@ static void hand_in_here(struct weft__port *port, struct weft__uring *u)
 {
     weft__uring_flush(port, u, false);
     if (u->first) port->driver->stir(port->driver, port->index);
+}
+
+bool weft__uring_at_home(const struct weft__port *port, const struct weft__uring *u)
+{
+    return !u->down && port->driver->home(port->driver, port->index) >= WEFT__HOME_SELF;
 }
 
 /* The slot has asked for something. Whoever is at home submits it when he comes by; if he sleeps, he is told to. */

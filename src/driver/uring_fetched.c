@@ -75,7 +75,7 @@ static ssize_t give_bytes(struct weft__uring *u, struct weft__uring_slot *us,
     while (us->count > at.left)
         next_buffer(u, us);
     us->offset = at.offset;
-    us->unread -= done;
+    us->unread -= (uint32_t)done;
     return (ssize_t)done;
 }
 

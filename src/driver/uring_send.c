@@ -43,6 +43,7 @@ static bool may_note(const struct weft__uring *u, const struct weft__uring_slot 
     const struct weft__port *port = us->slot->port;
     if (us->closed || u->down) return false; /* its runtime may be gone */
     if (!load_relaxed(&us->heard)) return false; /* relaxed: a hint */
+    if (weft__uring_asked(us) & WEFT__URING_EPOLL) return false;
     return port->driver->home(port->driver, port->index) == WEFT__HOME_SOON;
 }
 

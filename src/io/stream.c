@@ -102,7 +102,8 @@ static inline __attribute__((always_inline)) weft_poll poll_write(const struct a
  *
  * On a TCP stream they need neither list nor table nor loop: direct.h's steps, each of which can leave the rest to the table. There are two ways to try, by the stream's backend:
  *     direct   a system call
- *     ahead    the backend's verb: what has come is here, and what is to be sent is handed in with that of others */
+ *     ahead    the backend's verb: what has come is here, and what is to be sent is handed in with that of others
+ * A backend that fetches ahead may have its slot go `direct` for a while. Who sees that too long enters by the loan, or not at all: so nobody else has been there since who could have asked for more ahead. */
 
 weft_poll weft__direct_leaves_by_word(struct weft__fdslot *slot, uint32_t as, uint64_t seen,
                                       uint64_t bits)
@@ -174,10 +175,17 @@ enum { as_READ = WEFT__USE_READER, as_WRITE = WEFT__USE_WRITER };
     return name##_by_table(f, cx)
 
 #define AHEAD_ONE(name, direction, may)                                                            \
+    static inline weft_poll name##_direct_for_now(struct weft_##name *f, weft_cx *cx)              \
+    {                                                                                              \
+        STEPS(name, direction, direct, weft__fdstream_slot(f->stream), (void)0);                   \
+    }                                                                                              \
+                                                                                                   \
     static __attribute__((noinline)) weft_poll name##_ahead(struct weft_##name *f, weft_cx *cx)    \
     {                                                                                              \
         struct weft__fdslot *slot = weft__fdstream_slot(f->stream);                                \
-        if (!weft__fdstream_is_ahead(f->stream) || !(may)) return name##_by_table(f, cx);          \
+        if (!weft__fdstream_is_ahead(f->stream)) return name##_by_table(f, cx);                    \
+        if (load_relaxed(&slot->direct)) return name##_direct_for_now(f, cx); /* relaxed: see there */ \
+        if (!(may)) return name##_by_table(f, cx);                                                 \
         STEPS(name, direction, ahead, slot,                                                        \
               weft__driver_arm(slot, WEFT__SIDE_##direction,                                       \
                                weft__ready_bits(WEFT__SIDE_##direction)));                         \

@@ -8,12 +8,13 @@
  * count of what was sent to it and of what was received from it; a byte says which one of which
  * file it is. Poll, receive and accept that go on, sends and cancels are known; while a file `is_full`
  * sends find no room, and when it is not any more, whoever polls for that is told. It has a table of so many
- * `places`, and may refuse one.
+ * `places`, and may refuse one. In models of floods it gives an epoll, too, of edges.
  */
 #ifndef MODEL_RING_KERNEL_H
 #define MODEL_RING_KERNEL_H
 
 #include "base/alloc.h"
+#include "sys/epoll.h"
 #include "sys/event.h"
 #include "sys/fd.h"
 #include "sys/pipe.h"
@@ -21,15 +22,15 @@
 #include "sys/socket.h"
 
 #include <string.h>
-#include <sys/epoll.h>
 
 /* ---- the kernel ---- */
 
 enum {
     EVENT_FD = 3,
+    EPOLL_FD = 5,
     FIRST_FD = 10,
     FILES = 2,
-    ANSWERS = 32,
+    ANSWERS = 64,
     REQUESTS = 16,
     ENTRIES = 8,
     BYTES = 50
@@ -72,6 +73,15 @@ static const struct weft__ringbuf layout = {.memory = room, .bytes = WEFT__URING
 #endif
 static const bool floods = FLOODS; /* at any look there may be more than one brings, or not */
 
+/* What is in the epoll. */
+static struct {
+    bool is_in;
+    bool edge; /* something has come since it was told */
+    uint64_t token;
+} watched[FILES];
+
+static unsigned robber; /* thread that looks after the port of another */
+static bool is_mute;    /* his signals are lost: for a twin */
 static bool silenced; /* a last answer that brought nothing was fetched: for a twin */
 
 static void post(uint64_t token, int result, uint32_t flags)
@@ -117,9 +127,30 @@ static void receive_one(struct request *request, unsigned file)
     answer(request, 1, IORING_CQE_F_BUFFER | (uint32_t)buffer << IORING_CQE_BUFFER_SHIFT);
 }
 
+/* ---- its epoll ---- */
+
+static uint32_t readiness(unsigned file)
+{
+    return (sent[file] > received[file] ? (uint32_t)EPOLLIN : 0) | (is_full ? 0 : (uint32_t)EPOLLOUT);
+}
+
+static bool has_edges(void)
+{
+    bool found = false;
+    for (unsigned i = 0; i < FILES; i++)
+        found |= watched[i].is_in && watched[i].edge && readiness(i);
+    return found;
+}
+
+/* ---- requests ---- */
+
 /* What a request does with what is there. */
 static void serve(struct request *request)
 {
+    if (request->fd == EPOLL_FD) {
+        if (has_edges()) end_request(request, EPOLLIN);
+        return;
+    }
     if (request->fd == EVENT_FD) {
         if (signals > 0) answer(request, EPOLLIN, 0);
         return;
@@ -161,11 +192,71 @@ static void begin_request(const struct io_uring_sqe *sqe)
     model_assert(false); /* too few of them in this model */
 }
 
-/* Something came for a file; those who wait for it in requests have it now, or are told. */
-static void tell_requests(int fd)
+static void serve_all(int fd)
 {
     for (unsigned i = 0; i < REQUESTS; i++)
         if (requests[i].lives && requests[i].fd == fd) serve(&requests[i]);
+}
+
+/* Something came for a file; those who wait for it in requests have it now, or are told. */
+static void tell_requests(int fd)
+{
+    serve_all(fd);
+    unsigned file = (unsigned)fd - FIRST_FD;
+    if (file >= FILES || !watched[file].is_in) return;
+    watched[file].edge = true;
+    serve_all(EPOLL_FD);
+}
+
+int weft__epoll_open(int *into)
+{
+    *into = EPOLL_FD;
+    return floods ? 0 : -EMFILE;
+}
+
+int weft__epoll_add(int epoll, int fd, uint32_t events, uint64_t data)
+{
+    unsigned file = (unsigned)fd - FIRST_FD;
+    (void)events;
+    model_lock(&kernel);
+    model_assert(epoll == EPOLL_FD && !closed[file] && !watched[file].is_in);
+    watched[file].is_in = true;
+    watched[file].edge = true;
+    watched[file].token = data;
+    serve_all(EPOLL_FD);
+    model_unlock(&kernel);
+    return 0;
+}
+
+int weft__epoll_del(int epoll, int fd)
+{
+    unsigned file = (unsigned)fd - FIRST_FD;
+    model_lock(&kernel);
+    model_assert(epoll == EPOLL_FD && watched[file].is_in);
+    watched[file].is_in = false;
+    model_unlock(&kernel);
+    return 0;
+}
+
+int weft__epoll_wait(int epoll, struct epoll_event *into, int max, int64_t timeout_ns)
+{
+    int n = 0;
+    model_assert(epoll == EPOLL_FD && timeout_ns == 0);
+    model_lock(&kernel);
+    for (unsigned i = 0; i < FILES && n < max; i++) {
+        if (!watched[i].is_in || !watched[i].edge) continue;
+        watched[i].edge = false;
+        if (readiness(i)) into[n++] = (struct epoll_event){.events = readiness(i), .data.u64 = watched[i].token};
+    }
+    model_unlock(&kernel);
+    return n;
+}
+
+int weft__fd_ready(int fd, int for_what)
+{
+    (void)for_what;
+    model_assert(fd == EPOLL_FD);
+    return has_edges();
 }
 
 __attribute__((unused)) static void comes(void *fd)
@@ -179,6 +270,7 @@ __attribute__((unused)) static void comes(void *fd)
 static int signal_event(int fd)
 {
     model_assert(fd == EVENT_FD);
+    if (is_mute && model_self() == robber) return 0;
     model_lock(&kernel);
     signals++;
     tell_requests(fd);
@@ -482,6 +574,7 @@ ssize_t weft__socket_send(int fd, const struct iovec *iov, int count)
     model_assert(!closed[(unsigned)fd - FIRST_FD]);
     bool full = is_full;
     if (!full) sent_out++; /* one byte */
+    if (!full) tell_requests(fd); /* and there is room for another */
     model_unlock(&kernel);
     return full ? -EAGAIN : 1;
 }
@@ -510,6 +603,7 @@ static void kernel_made(unsigned ends)
     entry_count = 0;
     signals = 0;
     may_end = ends;
+    memset(watched, 0, sizeof(watched));
     is_full = false;
     sent_out = 0;
     store_relaxed(&is_lent, false);

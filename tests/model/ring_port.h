@@ -10,6 +10,10 @@
 #include "limits.h"
 #undef WEFT__URING_BUFFERS
 #define WEFT__URING_BUFFERS 4
+#undef WEFT__URING_FLOOD
+#define WEFT__URING_FLOOD WEFT__URING_BUFFERS
+#undef WEFT__URING_FLOOD_LOOKS
+#define WEFT__URING_FLOOD_LOOKS 1 /* it ends as soon as the kernel likes */
 
 #define WEFT__NEWS_FEW 1 /* who waits is looked at before any news is told */
 
@@ -40,6 +44,12 @@ static int signal_event(int fd);
 #include "driver/uring_answer.c"
 #include "driver/uring_ask.c"
 #include "driver/uring_fetched.c"
+
+static bool sees_no_send; /* under way: for a twin */
+#define weft__uring_is_sending(us) (!sees_no_send && weft__uring_is_sending(us))
+#include "driver/uring_flood.c"
+#undef weft__uring_is_sending
+
 #define OFTEN 1 /* send, and it has a place */
 #include "driver/uring_place.c"
 #include "driver/uring_send.c"
@@ -108,6 +118,7 @@ static void works(void *arg)
 static void robs(void *arg)
 {
     (void)arg;
+    robber = model_self();
     (void)weft__port_turn(&port, WEFT__EVENTS_MAX, false);
 }
 

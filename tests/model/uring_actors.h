@@ -19,6 +19,10 @@ enum {
     LOOKS_TOO_LATE,        /* is anything fetched? Then: what is ready? */
     LETS_GO_BLINDLY,       /* the fd is closed, so the kernel has nothing of it */
     KEEPS_THE_ANSWER,      /* fetched in the sleeper's place, and never delivered */
+    GOES_BACK_SILENTLY,    /* the flood is over, the epoll has nothing of it any more, and nobody tries */
+    SLEEPS_UNGUARDED,      /* nobody in the ring hears of the epoll */
+    TELLS_NO_WORKER,       /* the guard's answer is another's, and the worker sleeps on */
+    WATCHES_ITS_SENDS,     /* from now on all is calls, and so is what was handed in, once more */
 };
 
 /* ---- broken twins of the verbs ---- */
@@ -60,9 +64,15 @@ static void pretend(struct weft__uring *u, struct weft__uring_slot *us, bool is_
 static int twin_wait(struct weft__port *p, struct weft__events *into, uint32_t most,
                      int64_t timeout_ns)
 {
-    silenced = false;
-    int r = uring_wait(p, into, most, timeout_ns);
+    struct weft__uring *u = p->own;
     struct weft__uring_slot *us = slots[0].more;
+    silenced = false;
+    bool was_watched = weft__uring_asked(us) & WEFT__URING_EPOLL;
+    if (model_mutant == SLEEPS_UNGUARDED) store_relaxed(&u->epoll_asked, true);
+    int r = uring_wait(p, into, most, timeout_ns);
+    us = slots[0].more;
+    bool back = was_watched && !(weft__uring_asked(us) & WEFT__URING_EPOLL);
+    if (model_mutant == GOES_BACK_SILENTLY && back) into->count = 0;
     if (model_mutant == LAST_ANSWER_IS_SILENT && silenced) into->count = 0;
     if (model_mutant == ENDS_BEHIND_THE_WAKE && into->count > 0 &&
         !(weft__uring_asked(us) & WEFT__URING_FETCH)) {
@@ -219,6 +229,8 @@ static void begin(enum weft__shape shape, uint32_t actor_count, unsigned bytes, 
     for (unsigned i = 0; i < 2; i++)
         slot_made(&slots[i], i);
     unended = NULL;
+    is_mute = model_mutant == TELLS_NO_WORKER;
+    sees_no_send = model_mutant == WATCHES_ITS_SENDS;
     accepted = 0;
     wanted = bytes;
     ended = 0;

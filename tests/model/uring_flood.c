@@ -15,6 +15,9 @@ static const struct model_case cases[] = {
     CASE("flood: closed", closed_reader),
     CASE("flood: closed, and another opened", reopened),
     MUTANT("flood: a last answer without a word", ended_request, LAST_ANSWER_IS_SILENT),
+    MUTANT("flood: goes back, and nobody tries", three_bytes, GOES_BACK_SILENTLY),
+    MUTANT("flood: nobody guards a sleeper", three_bytes, SLEEPS_UNGUARDED),
+    MUTANT("flood: a guard's answer is another's", robbed, TELLS_NO_WORKER),
 };
 
 int main(int argc, char **argv)
