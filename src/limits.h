@@ -204,7 +204,7 @@
  * a request more; doubled: as above. */
 #define WEFT__URING_FLOOD_EVENTS 64
 
-/* More answers than these at once are a flood: as many as there are buffers. Doubled: twice as many connections are fetched ahead, with buffers for half of them; halved: 1,000 connections go by calls, 2 % dearer.
+/* More answers than these at once are a flood: as many as there are buffers. Doubled: twice as many connections are fetched ahead, with buffers for half of them; a fifth of it: 1,000 connections go by calls, which is no cheaper.
  * Debug builds have theirs sooner, so that their tests are about it. */
 #ifndef WEFT__URING_FLOOD
 #if defined(WEFT_DEBUG)
