@@ -23,7 +23,7 @@
  * BOUND  A FETCH of a stream ends by itself when it has brought WEFT__URING_UNREAD bytes; by a kernel before 6.17, which does not know how, it is stopped when the slot holds
  * so many, as that of a listener is at WEFT__URING_UNACCEPTED connections: what comes before the stop takes effect is kept, too. Emptied, it is asked for anew by whoever waits. A stream that is read in large pieces is polled instead: a copy less, and larger pieces.
  * FLOOD  What is fetched ahead of thousands of sockets at once has left the caches when its task runs, and the socket with it, which its send needs again. So while there are more answers
- * than buffers, a stream whose request ends is not fetched ahead any more, nor polled in the ring, but watched by an epoll of the port's (uring_flood.c), and read and written by calls when its task is there. When the
+ * than buffers, a stream is not fetched ahead any more, nor polled in the ring: its request is stopped with the next answer, and then it is watched by an epoll of the port's (uring_flood.c), and read and written by calls when its task is there. When the
  * flood is over it is tried with its next event, and a read of little makes it fetch again.
  * NOTHING IS LOST  Arms and stops are bits in the slot, not entries of a queue that may be full: whoever comes by (wait) submits those that have
  * room. Answers that have no place are kept by the kernel. Entries that it did not take are taken back, and are bits again.

@@ -38,7 +38,8 @@ static uint64_t brought(struct weft__uring *u, struct weft__uring_slot *us, uint
     switch (which) {
     case WEFT__URING_FETCH:
         weft__uring_keep(u, us, done);
-        if (weft__uring_is_full(us)) weft__uring_stop(u, us, WEFT__URING_FETCH);
+        if (weft__uring_is_full(us) || weft__uring_may_watch(u, us))
+            weft__uring_stop(u, us, WEFT__URING_FETCH); /* that of those who stay would be done on the way out of each call of the others */
         return WEFT__READY_READ;
     case WEFT__URING_SEND:
         us->sent = done->result;
