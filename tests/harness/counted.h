@@ -6,6 +6,7 @@
  *     struct weft_cx cx = cx_of(&c);
  *     ... poll(&frame, &cx) ...
  *     ASSERT_EQ(c.wakes, 1);
+ * For waits that take a waker alone: counted_waker(&c).
  */
 #ifndef WEFT_TESTS_COUNTED_H
 #define WEFT_TESTS_COUNTED_H
@@ -31,11 +32,16 @@ static inline void counted_free(struct weft__foreign *foreign)
 
 static const struct weft__foreign_ops counted_ops = {.wake = counted_wake, .free = counted_free};
 
-static inline struct weft_cx cx_of(struct counted *c)
+static inline struct weft_waker counted_waker(struct counted *c)
 {
     *c = (struct counted){.wakes = 0};
     weft__foreign_init(&c->foreign, &counted_ops);
-    return (struct weft_cx){.waker = weft__waker_of_foreign(&c->foreign), .budget = 128};
+    return weft__waker_of_foreign(&c->foreign);
+}
+
+static inline struct weft_cx cx_of(struct counted *c)
+{
+    return (struct weft_cx){.waker = counted_waker(c), .budget = 128};
 }
 
 #endif

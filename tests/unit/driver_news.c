@@ -3,7 +3,7 @@
  * News: more of them than a group holds, of slots with and without somebody who waits, of a generation that is gone, twice of one slot; whether the slots' locks are lent to who tells or not.
  */
 #include "driver/news.h"
-#include "ear.h"
+#include "counted.h"
 #include "port.h"
 #include "sys/fd.h"
 #include "sys/membarrier.h"
@@ -16,7 +16,7 @@ enum { SLOTS = 3 * WEFT__NEWS_GROUP + WEFT__NEWS_FEW - 1 };
 struct reader {
     struct weft__fdslot *slot;
     int other; /* the pipe's writing end */
-    struct ear ear;
+    struct counted counted;
     struct weft__waiter waiter;
 };
 
@@ -31,7 +31,7 @@ static void reader_open(struct weft__port *port, struct reader *reader)
     ASSERT_OK(weft__pipe_open(fds));
     reader->other = fds[1];
     ASSERT_OK(weft__driver_add(port, fds[0], &reader->slot));
-    (void)ear_init(&reader->ear);
+    (void)counted_waker(&reader->counted);
     weft__waiter_init(&reader->waiter);
 }
 
@@ -69,7 +69,7 @@ static void all_wait(struct fixture *f)
         weft__fdslot_clear(r->slot, weft__fdslot_look(r->slot), WEFT__READY_READ);
         if (!waits(i)) continue;
         ASSERT(weft__fdslot_wait(r->slot, WEFT__SIDE_READ, weft__ready_bits(WEFT__SIDE_READ), NULL,
-                                 &r->waiter, weft__waker_of_foreign(&r->ear.foreign)));
+                                 &r->waiter, weft__waker_of_foreign(&r->counted.foreign)));
     }
 }
 
@@ -91,7 +91,7 @@ static void tells_all(struct fixture *f)
     for (int i = 0; i < SLOTS; i++) {
         struct reader *r = &f->readers[i];
         bool told = !is_late(i);
-        ASSERT_EQ(r->ear.heard, told && waits(i) ? 1 : 0);
+        ASSERT_EQ(r->counted.wakes, told && waits(i) ? 1 : 0);
         ASSERT_EQ((weft__fdslot_look(r->slot) & WEFT__READY_READ) != 0, told);
         if (waits(i)) ASSERT_EQ(weft__fdslot_has_turn(r->slot, &r->waiter), told);
         if (waits(i) && !told) weft__fdslot_give_up(r->slot, &r->waiter);
@@ -148,9 +148,9 @@ TEST(news_are_told_once)
     weft__news_tell(&news);
     weft__news_tell(&news);
     ASSERT_EQ(weft__fdslot_look(f.readers[0].slot) & WEFT__READY_TICKS, WEFT__READY_TICK);
-    ASSERT_EQ(f.readers[0].ear.heard, 0); /* that is done when they end */
+    ASSERT_EQ(f.readers[0].counted.wakes, 0); /* that is done when they end */
     (void)weft__news_end(&news);
-    ASSERT_EQ(f.readers[0].ear.heard, 1);
+    ASSERT_EQ(f.readers[0].counted.wakes, 1);
     ASSERT(weft__fdslot_has_turn(f.readers[0].slot, &f.readers[0].waiter));
     for (int i = 1; i < SLOTS; i++)
         if (waits(i)) weft__fdslot_give_up(f.readers[i].slot, &f.readers[i].waiter);

@@ -3,7 +3,7 @@
  * The slot by itself: its word, its users, its waiters; and slots of a port, which never move and are used again.
  */
 #include "driver/driver.h"
-#include "ear.h"
+#include "counted.h"
 #include "port.h"
 #include "sys/fd.h"
 #include "sys/membarrier.h"
@@ -87,22 +87,22 @@ TEST(slot_tick_wraps)
 TEST(slot_wakes_who_waits_for_that_side)
 {
     struct fixture f = fixture_start();
-    struct ear ear;
+    struct counted counted;
     struct weft__waiter waiter;
     weft__waiter_init(&waiter);
-    struct weft_waker waker = ear_init(&ear);
+    struct weft_waker waker = counted_waker(&counted);
     uint64_t bits = weft__ready_bits(WEFT__SIDE_READ);
     ASSERT(
         !weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker)); /* it is ready */
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), WEFT__READY_READ);
     ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
     tell(f.slot, 0, WEFT__READY_WRITE);
-    ASSERT_EQ(ear.heard, 0);
+    ASSERT_EQ(counted.wakes, 0);
     ASSERT(!weft__fdslot_has_turn(f.slot, &waiter));
     tell(f.slot, 7, WEFT__READY_READ); /* of another generation */
-    ASSERT_EQ(ear.heard, 0);
+    ASSERT_EQ(counted.wakes, 0);
     tell(f.slot, 0, WEFT__READY_READ_END);
-    ASSERT_EQ(ear.heard, 1);
+    ASSERT_EQ(counted.wakes, 1);
     ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     weft__waiter_check_out(&waiter);
     weft__fdslot_clear(f.slot, weft__fdslot_look(f.slot), bits);
@@ -110,7 +110,7 @@ TEST(slot_wakes_who_waits_for_that_side)
     weft__fdslot_give_up(f.slot, &waiter);
     weft__waiter_check_out(&waiter);
     tell(f.slot, 0, WEFT__READY_READ);
-    ASSERT_EQ(ear.heard, 1);
+    ASSERT_EQ(counted.wakes, 1);
     fixture_end(&f);
 }
 
@@ -120,16 +120,16 @@ TEST(slot_tells_of_the_end_beside_data)
     static const uint64_t fresh[] = {WEFT__READY_READ_END, WEFT__READY_URGENT};
     for (int i = 0; i < 2; i++) {
         struct fixture f = fixture_start(); /* ready to be read already */
-        struct ear ear;
-        struct weft_waker waker = ear_init(&ear);
+        struct counted counted;
+        struct weft_waker waker = counted_waker(&counted);
         struct weft__waiter waiter;
         uint64_t bits = WEFT__READY_READ_END | WEFT__READY_URGENT;
         weft__waiter_init(&waiter);
         ASSERT(weft__fdslot_wait(f.slot, WEFT__SIDE_READ, bits, NULL, &waiter, waker));
         tell(f.slot, 0, WEFT__READY_READ);
-        ASSERT_EQ(ear.heard, 0); /* that was so before */
+        ASSERT_EQ(counted.wakes, 0); /* that was so before */
         tell(f.slot, 0, fresh[i]);
-        ASSERT_EQ(ear.heard, 1);
+        ASSERT_EQ(counted.wakes, 1);
         ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
         fixture_end(&f);
     }
@@ -146,7 +146,7 @@ TEST(slot_is_lent_and_taken_back)
 {
     if (weft__membarrier() < 0) TEST_SKIP("no membarrier here");
     struct fixture f = fixture_start();
-    struct ear ear;
+    struct counted counted;
     struct weft__waiter waiter;
     pthread_t thread;
     uint8_t bits = f.slot->list.lock.bits;
@@ -159,13 +159,13 @@ TEST(slot_is_lent_and_taken_back)
     }
     ASSERT(weft__bias_is_given(&f.slot->list.lock));
     ASSERT_EQ(weft__fdslot_begin(f.slot, WEFT__USE_READER, WEFT__SIDE_READ, reads, &waiter,
-                                 ear_init(&ear)), 1);
+                                 counted_waker(&counted)), 1);
     ASSERT_EQ(load_relaxed(&f.slot->users), WEFT__USE_READER); /* relaxed: our own */
     ASSERT_OK(pthread_create(&thread, NULL, event_comes, f.slot));
     ASSERT_OK(pthread_join(thread, NULL));
     ASSERT(!weft__bias_is_given(&f.slot->list.lock));
     ASSERT_EQ(f.slot->list.lock.bits, bits + 1);
-    ASSERT_EQ(ear.heard, 1);
+    ASSERT_EQ(counted.wakes, 1);
     ASSERT(weft__fdslot_has_turn(f.slot, &waiter));
     ASSERT(!weft__fdslot_finish(f.slot, WEFT__USE_READER, 0, 0));
     weft__bias_number_free(weft__here()->number);

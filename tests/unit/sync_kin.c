@@ -4,7 +4,7 @@
  */
 #include "sync/kin.h"
 
-#include "ear.h"
+#include "counted.h"
 #include "task/orphan.h"
 #include "test.h"
 
@@ -49,9 +49,9 @@ TEST(kin_that_is_zero)
 {
     struct weft__kin kin = {.policy = WEFT__KIN_ALONE};
     struct weft__waiter waiter;
-    struct ear ear;
+    struct counted counted;
     int error = 1;
-    struct weft_waker waker = ear_init(&ear);
+    struct weft_waker waker = counted_waker(&counted);
     weft__waiter_init(&waiter);
     ASSERT_EQ(weft__kin_end_poll(&kin, &waiter, waker, &error), WEFT__KIN_OVER);
     ASSERT_EQ(error, 0);
@@ -71,9 +71,9 @@ TEST(kin_end_waits_for_the_last_child)
     struct weft__kin kin = {.policy = WEFT__KIN_ALONE};
     struct child c[2];
     struct weft__waiter waiter, other;
-    struct ear ear;
+    struct counted counted;
     int error = 1;
-    struct weft_waker waker = ear_init(&ear);
+    struct weft_waker waker = counted_waker(&counted);
     weft__waiter_init(&waiter);
     weft__waiter_init(&other);
     for (int i = 0; i < 2; i++) {
@@ -85,17 +85,17 @@ TEST(kin_end_waits_for_the_last_child)
     ASSERT_EQ(weft__kin_end_poll(&kin, &waiter, waker, &error), WEFT__KIN_WAITS);
     ASSERT_EQ(weft__kin_end_poll(&kin, &other, waker, &error), WEFT__KIN_BUSY);
     weft__kin_leave(&kin, &c[0].task);
-    ASSERT_EQ(ear.heard, 0);
+    ASSERT_EQ(counted.wakes, 0);
     weft__kin_unlink(&kin, &c[1].task);
     ASSERT(weft__list_empty(&kin.children));
     ASSERT_EQ(weft__kin_end_poll(&kin, &waiter, waker, &error),
               WEFT__KIN_WAITS); /* it is counted still */
     weft__kin_count_down(&kin);
-    ASSERT_EQ(ear.heard, 1);
+    ASSERT_EQ(counted.wakes, 1);
     weft__kin_add(&kin, &c[0].task); /* between the turn and the poll */
     ASSERT_EQ(weft__kin_end_poll(&kin, &waiter, waker, &error), WEFT__KIN_WAITS);
     weft__kin_leave(&kin, &c[0].task);
-    ASSERT_EQ(ear.heard, 2);
+    ASSERT_EQ(counted.wakes, 2);
     ASSERT_EQ(weft__kin_end_poll(&kin, &waiter, waker, &error), WEFT__KIN_OVER);
     weft__waiter_check_out(&waiter);
 }
@@ -105,8 +105,8 @@ TEST(kin_stop_tells_children_and_body)
     struct weft__kin kin = {.policy = WEFT__KIN_ALONE};
     struct child c[3];
     struct weft__waiter body;
-    struct ear ear;
-    struct weft_waker waker = ear_init(&ear);
+    struct counted counted;
+    struct weft_waker waker = counted_waker(&counted);
     weft__waiter_init(&body);
     for (int i = 0; i < 3; i++)
         child_init(&c[i], &kin);
@@ -115,7 +115,7 @@ TEST(kin_stop_tells_children_and_body)
     weft__kin_leave(&kin, &c[0].task);
     ASSERT(weft__kin_body_begin(&kin, &body, waker));
     ASSERT(weft__kin_stop(&kin, -ECANCELED, -ECANCELED));
-    ASSERT_EQ(ear.heard, 1);
+    ASSERT_EQ(counted.wakes, 1);
     weft__kin_body_settle(&kin, &body);
     weft__waiter_check_out(&body);
     ASSERT(!weft__kin_body_begin(&kin, &body, waker)); /* it would wait for ever */
@@ -172,11 +172,11 @@ TEST(kin_with_a_limit)
 {
     struct weft__kin kin = {.limit = 2};
     struct weft__waiter w[3];
-    struct ear ear[3];
+    struct counted counted[3];
     struct weft_waker waker[3];
     struct child c;
     for (int i = 0; i < 3; i++) {
-        waker[i] = ear_init(&ear[i]);
+        waker[i] = counted_waker(&counted[i]);
         weft__waiter_init(&w[i]);
     }
     ASSERT(weft__kin_reserve(&kin));
@@ -189,16 +189,16 @@ TEST(kin_with_a_limit)
     for (int i = 0; i < 3; i++)
         ASSERT(!weft__kin_room_poll(&kin, &w[i], waker[i]));
     weft__kin_unreserve(&kin);
-    ASSERT_EQ(ear[0].heard, 1);
-    ASSERT_EQ(ear[1].heard, 0);
+    ASSERT_EQ(counted[0].wakes, 1);
+    ASSERT_EQ(counted[1].wakes, 0);
     weft__kin_room_settle(&kin, &w[0]); /* it was cancelled with its turn */
-    ASSERT_EQ(ear[1].heard, 1);
+    ASSERT_EQ(counted[1].wakes, 1);
     ASSERT(weft__kin_room_poll(&kin, &w[1], waker[1])); /* it does not use it */
-    ASSERT_EQ(ear[2].heard, 1);
+    ASSERT_EQ(counted[2].wakes, 1);
     ASSERT(weft__kin_reserve(&kin)); /* somebody else was faster */
     ASSERT(!weft__kin_room_poll(&kin, &w[2], waker[2]));
     weft__kin_leave(&kin, &c.task);
-    ASSERT_EQ(ear[2].heard, 2);
+    ASSERT_EQ(counted[2].wakes, 2);
     ASSERT(weft__kin_room_poll(&kin, &w[2], waker[2]));
     weft__kin_unreserve(&kin);
     ASSERT_EQ(end_of(&kin), 0);
