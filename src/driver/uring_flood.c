@@ -15,11 +15,9 @@
  * port's worker alone asks; has another taken its answer, the worker is told by the port's event.
  * A current-thread runtime has no epoll here, nor has a port that could not open one: streams are polled in the ring, as is one that the epoll does not take.
  */
-#include "driver/news.h"
 #include "driver/take.h"
 #include "driver/uring.h"
 #include "sys/epoll.h"
-#include "sys/event.h"
 #include "sys/fd.h"
 #include "task/warm.h"
 

@@ -139,11 +139,7 @@ TEST_WITH(flood_loses_nothing_by_who_gives_up, .timeout_s = 120)
         ASSERT_EQ(words[i], word_of(round, i));
         weft_close(flood->lines[i].ours);
     }
-    for (unsigned i = 0; i < flood->count; i++)
-        ASSERT_OK(close(flood->lines[i].theirs));
-    for (unsigned i = OTHERS; i < flood->count; i++)
-        ASSERT_OK(joined(flood->tasks[i]));
-    free(flood);
+    flood_ends_from(OTHERS, NULL);
     stops(rt);
 }
 
@@ -159,11 +155,7 @@ TEST_WITH(flood_is_stopped_in, .timeout_s = 120)
         ASSERT_EQ(joined(flood->tasks[i]), -ECANCELED);
         kept[i] = flood->lines[i].ours;
     }
-    for (unsigned i = 0; i < flood->count; i++)
-        ASSERT_OK(close(flood->lines[i].theirs));
-    for (unsigned i = KEPT; i < flood->count; i++)
-        ASSERT_OK(joined(flood->tasks[i]));
-    free(flood);
+    flood_ends_from(KEPT, NULL);
     stops(rt);
     for (unsigned i = 0; i < KEPT; i++)
         weft_close(kept[i]);

@@ -141,17 +141,22 @@ static inline void flood_begins(unsigned count)
     ASSERT_OK(close(gate));
 }
 
-/* `turned`: the runtime, if it is this thread that turns it. */
-static inline void flood_ends(weft_rt *turned)
+/* All peers leave, and so do the servers from `first` on. `turned`: the runtime, if it is this thread that turns it. */
+static inline void flood_ends_from(unsigned first, weft_rt *turned)
 {
     for (unsigned i = 0; i < flood->count; i++)
         ASSERT_OK(close(flood->lines[i].theirs));
-    for (unsigned i = 0; i < flood->count; i++) {
+    for (unsigned i = first; i < flood->count; i++) {
         while (turned && !weft_done(flood->tasks[i]))
             ASSERT_GE(weft_rt_turn(turned, -1), 0);
         ASSERT_OK(joined(flood->tasks[i]));
     }
     free(flood);
+}
+
+static inline void flood_ends(weft_rt *turned)
+{
+    flood_ends_from(0, turned);
 }
 
 static inline uint32_t word_of(unsigned round, unsigned i)
